@@ -1,0 +1,1 @@
+"""Whether to go there: acceptance tests."""

@@ -1,0 +1,82 @@
+"""Observations held in memory: a pytree of arrays that share one leading axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+Rows = Any
+"""A pytree of arrays whose leading axis runs over observations."""
+
+
+def named_leaves(tree: Any) -> list[tuple[str, Any]]:
+    """The leaves of a pytree with a name that a user recognises, such as ``data['x']``."""
+    return [(jax.tree_util.keystr(path), leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)]
+
+
+def row_count(rows: Rows) -> int:
+    """How many observations a batch holds."""
+    return jax.tree.leaves(rows)[0].shape[0]
+
+
+class ArrayData:
+    """Checked observations, kept in host memory in the precision that JAX will use.
+
+    Parameters
+    ----------
+    data
+        An array or a pytree of arrays with one leading axis of length n >= 1 and finite values.
+    """
+
+    def __init__(self, data: Rows):
+        leaves = named_leaves(data)
+        if not leaves:
+            raise ValueError(f"data must hold at least one array, got {data!r}")
+        for name, leaf in leaves:
+            _check_leaf(f"data{name}", np.asarray(leaf))
+        lengths = {f"data{name}": len(leaf) for name, leaf in leaves}
+        if len(set(lengths.values())) > 1:
+            listed = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+            raise ValueError(f"data must have one leading axis: all leaves the same number of rows, got {listed}")
+        self.n = next(iter(lengths.values()))
+        self.rows: Rows = jax.tree.map(_native, data)
+
+    @property
+    def numbers_per_row(self) -> int:
+        """How many numbers one observation is made of."""
+        return sum(int(np.prod(leaf.shape[1:])) for leaf in jax.tree.leaves(self.rows))
+
+    def shuffled(self, seed: int, epoch: int, wrap: int) -> Rows:
+        """A copy in the random order of (seed, epoch), its first ``wrap`` rows repeated at the end.
+
+        Any slice of at most ``wrap`` rows that starts before row n is then a uniform random subset.
+        """
+        order = np.random.default_rng([seed, epoch]).permutation(self.n)
+        order = np.concatenate([order, order[:wrap]])
+        return jax.tree.map(lambda leaf: leaf.take(order, axis=0), self.rows)
+
+
+def _native(leaf: Any) -> np.ndarray:
+    leaf = np.asarray(leaf)
+    return np.ascontiguousarray(leaf, dtype=jax.dtypes.canonicalize_dtype(leaf.dtype))
+
+
+def _check_leaf(name: str, leaf: np.ndarray) -> None:
+    if not (np.issubdtype(leaf.dtype, np.number) or leaf.dtype == bool):
+        raise TypeError(f"{name} must be an array of numbers, got dtype {leaf.dtype}")
+    if leaf.ndim == 0:
+        raise ValueError(f"{name} must have a leading axis of observations, got a scalar, {leaf}")
+    if len(leaf) == 0:
+        raise ValueError(f"{name} must have at least one row, got shape {leaf.shape}")
+    # A sum is finite if all terms are; only if it is not do we pay for the exact search.
+    with np.errstate(all="ignore"):
+        suspicious = not np.isfinite(leaf.sum(dtype=np.result_type(leaf.dtype, np.float64)))
+    if suspicious:
+        bad = ~np.isfinite(leaf)
+        if bad.any():
+            first = tuple(int(i) for i in np.argwhere(bad)[0])
+            raise ValueError(
+                f"{name} must be finite, got {leaf[first]} in row {first[0]} ({int(bad.sum())} such values)"
+            )

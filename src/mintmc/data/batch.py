@@ -1,0 +1,101 @@
+"""How a batch of m of the n observations is drawn, in time that depends on m alone.
+
+*shuffled*: a slice at a random offset into a shuffled copy that wraps around. Each batch is a uniform random
+subset over the choice of shuffle and offset; the copy is reshuffled now and then so that the n possible slices change.
+Contiguous reads make it nearly free.
+
+*uniform*: the first m values of a keyed pseudo-random permutation of 0..n-1, so every batch is a fresh subset
+without replacement. The permutation is a Feistel network over Z_a x Z_b with a*b just above n (Black & Rogaway
+2002); the few values that fall outside are walked along their cycle until they are back inside.
+
+A *ticket* is the randomness of one batch; ``take`` reads ``size`` rows from position ``start`` of its order. Tickets do not
+depend on the state of the chain, so the runner draws them in bulk.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from mintmc.data.array import Rows
+
+BATCHINGS = ("shuffled", "uniform")
+_ROUNDS = 8
+
+
+class Batching(Protocol):
+    """A way of drawing batches from rows that lie on the device."""
+
+    def ticket(self, key: Array) -> Any:
+        """The randomness of one batch."""
+        ...
+
+    def take(self, rows: Rows, ticket: Any, start: int | Array, size: int) -> Rows:
+        """``size`` rows of the batch's random order, from position ``start`` on."""
+        ...
+
+
+@dataclass(frozen=True)
+class Shuffled:
+    """Slices of a shuffled copy; ``rows`` must repeat its first ``size`` rows (or more) at the end."""
+
+    n: int
+
+    def ticket(self, key: Array) -> Array:
+        """A uniform offset into the shuffled copy."""
+        return jax.random.randint(key, (), 0, self.n)
+
+    def take(self, rows: Rows, ticket: Array, start: int | Array, size: int) -> Rows:
+        """A contiguous slice."""
+        begin = ticket if isinstance(start, int) and start == 0 else (ticket + start) % self.n
+        return jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, begin, size), rows)
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Rows gathered in the order of a keyed permutation."""
+
+    n: int
+
+    def ticket(self, key: Array) -> Array:
+        """The round keys of one permutation."""
+        return jax.random.bits(key, (_ROUNDS,), jnp.uint32)
+
+    def take(self, rows: Rows, ticket: Array, start: int | Array, size: int) -> Rows:
+        """A gather of distinct rows."""
+        order = permute(ticket, start + jnp.arange(size), self.n)
+        return jax.tree.map(lambda leaf: leaf[order], rows)
+
+
+def permute(round_keys: Array, index: Array, n: int) -> Array:
+    """Images of ``index`` under a pseudo-random permutation of 0..n-1 given by its round keys."""
+    left_size = math.isqrt(n - 1) + 1
+    right_size = -(-n // left_size)
+
+    def shuffle_once(value: Array) -> Array:
+        left, right = value // right_size, value % right_size
+        for i in range(_ROUNDS):
+            if i % 2 == 0:
+                left = (left + _hash(right, round_keys[i]) % left_size) % left_size
+            else:
+                right = (right + _hash(left, round_keys[i]) % right_size) % right_size
+        return left * right_size + right
+
+    def walk(value: Array) -> Array:
+        return jnp.where(value < n, value, shuffle_once(value))
+
+    first = shuffle_once(index.astype(jnp.uint32))
+    return jax.lax.while_loop(lambda value: jnp.any(value >= n), walk, first)
+
+
+def _hash(value: Array, key: Array) -> Array:
+    """A 32-bit avalanche of (value, key): multiply and xor-shift (Mueller's integer hash)."""
+    mixed = (value * jnp.uint32(0x9E3779B9)) ^ key
+    for _ in range(2):
+        mixed = (mixed ^ (mixed >> 16)) * jnp.uint32(0x45D9F3B)
+    return mixed ^ (mixed >> 16)

@@ -1,0 +1,1 @@
+"""One step of a Markov chain: proposal times acceptance test, and kernels of their own."""

@@ -1,0 +1,43 @@
+"""What the runner asks of a kernel: how to start, what to draw in bulk, how to step, what to record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from jax import Array
+
+from mintmc.energy import Density
+from mintmc.proposals import Proposal
+
+
+class Info(NamedTuple):
+    """What happened in one step: recorded, never fed back."""
+
+    accepted: Array
+    acceptance_rate: Array
+    log_ratio_noise: Array  # s2, before the decision
+    is_defined: Array  # False if the ratio was NaN; such a move is rejected and counted
+    data_touched: Array | None  # None where every step reads the same number: Kernel.touched
+    density: Density | None  # of the new state, where it is known exactly
+
+
+class Kernel(NamedTuple):
+    """Pure functions of one chain. ``step`` is ``advance`` after ``randomness``; the runner calls the two apart.
+
+    All randomness of a step that does not depend on the state is drawn by ``randomness``, so that the runner can
+    draw it for many steps at once: one by one it would cost more than the step.
+    """
+
+    randomness: Callable[[Array], Any]  # key -> noise
+    init: Callable[[Array, Mapping[str, Any]], Any]  # theta, batch -> state
+    advance: Callable[[Any, Any, Mapping[str, Any], Any], tuple[Any, Info]]  # noise, state, batch, tuning
+    position: Callable[[Any], Array]  # state -> theta
+    batches: Mapping[str, int]  # role -> rows, the batches that one step reads; "all" is the whole data
+    touched: int | None  # data points that one step reads; None where it varies and Info counts it
+    init_touched: int  # data points that `init` reads
+    proposal: Proposal | None  # what warm-up adapts; None if nothing
+
+    def step(self, key: Array, state: Any, batch: Mapping[str, Any], tuning: Any) -> tuple[Any, Info]:
+        """One step from one key."""
+        return self.advance(self.randomness(key), state, batch, tuning)

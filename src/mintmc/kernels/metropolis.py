@@ -1,0 +1,122 @@
+"""Metropolis-Hastings: a proposal times an acceptance test. On all data it is MCMC, on batches it is MINT.
+
+A gradient proposal reads one gradient batch for the whole move, forwards and back, and an acceptance test on
+batches reads an independent one: given the gradient batch, the proposal is then an ordinary q.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from mintmc.acceptance.metropolis import Decision, decide
+from mintmc.acceptance.minibatch import AcceptanceTest
+from mintmc.energy import Tempered
+from mintmc.kernels.base import Info, Kernel
+from mintmc.proposals import Point, Proposal, Tuning
+
+
+class State(NamedTuple):
+    """What the next step needs: the point, and what the acceptance test remembers of it."""
+
+    point: Point
+    memory: Any
+
+
+class Noise(NamedTuple):
+    """The randomness of one step."""
+
+    proposal: Any
+    log_uniform: Array
+
+
+class Settings(NamedTuple):
+    """What stays the same from step to step."""
+
+    target: Tempered
+    proposal: Proposal
+    test: AcceptanceTest | None  # None decides exactly, on all data
+    batch_size: int  # n on all data
+    dim: int
+    dtype: Any
+
+
+def randomness(key: Array, settings: Settings) -> Noise:
+    """Everything random in one step but the batches."""
+    for_proposal, for_test = jax.random.split(key)
+    uniform = jax.random.uniform(for_test, dtype=settings.dtype)
+    return Noise(settings.proposal.noise(for_proposal, settings.dim, settings.dtype), jnp.log(uniform))
+
+
+def init(theta: Array, batch: Mapping[str, Any], settings: Settings) -> State:
+    """The first state."""
+    if settings.test is None:
+        return State(_visit(theta, batch, settings), ())
+    return State(Point(theta), settings.test.remember(theta, batch, settings.target))
+
+
+def advance(
+    noise: Noise, state: State, batch: Mapping[str, Any], tuning: Tuning, settings: Settings
+) -> tuple[State, Info]:
+    """Propose, decide, move."""
+    visit = partial(_visit, batch=batch, settings=settings)
+    # On all data the target at the current state is known; on a fresh batch it is not.
+    here = state.point if settings.test is None else visit(state.point.theta)
+    there, log_q = settings.proposal.move(noise.proposal, here, visit, tuning)
+    decision, memory = _decide(noise.log_uniform, here, there, log_q, state.memory, batch, settings)
+    kept = there if settings.test is None else Point(there.theta)
+    moved = jax.tree.map(partial(jnp.where, decision.accepted), State(kept, memory), state)
+    return moved, Info(*decision, None, moved.point.density)
+
+
+def _visit(theta: Array, batch: Mapping[str, Any], settings: Settings) -> Point:
+    """What the proposal and the test need to know of a state."""
+    target, with_gradient = settings.target, settings.proposal.uses_gradient
+    if settings.test is not None:
+        return Point(theta, target.batch_gradient(theta, batch["gradient"]) if with_gradient else None)
+    if with_gradient:
+        density, gradient = target.full_gradient(theta, batch["all"])
+        return Point(theta, gradient, density)
+    return Point(theta, None, target.model.density(theta, batch["all"]))
+
+
+def _decide(log_uniform, here, there, log_q, memory, batch, settings) -> tuple[Decision, Any]:
+    if settings.test is None:
+        ratio = settings.target.log_ratio(here.density, there.density) + log_q
+        return decide(log_uniform, ratio, jnp.zeros_like(ratio)), ()
+    return settings.test.decide(log_uniform, here.theta, there.theta, log_q, memory, batch, settings.target)
+
+
+def batches(settings: Settings) -> dict[str, int]:
+    """The batches that a step reads."""
+    if settings.test is None:
+        return {"all": settings.batch_size}
+    roles = (*settings.test.roles, *(("gradient",) if settings.proposal.uses_gradient else ()))
+    return dict.fromkeys(roles, settings.batch_size)
+
+
+def data_per_step(settings: Settings) -> int:
+    """Data points read in one step: both ends of a comparison, gradients, everything."""
+    if settings.test is None:
+        return settings.proposal.visits * settings.batch_size
+    gradients = settings.proposal.visits + 1 if settings.proposal.uses_gradient else 0
+    return (settings.test.touches + gradients) * settings.batch_size
+
+
+def kernel(settings: Settings) -> Kernel:
+    """The kernel for the runner."""
+    return Kernel(
+        randomness=partial(randomness, settings=settings),
+        init=partial(init, settings=settings),
+        advance=partial(advance, settings=settings),
+        position=lambda state: state.point.theta,
+        batches=batches(settings),
+        touched=data_per_step(settings),
+        init_touched=settings.batch_size if settings.test is None else settings.test.init_touches * settings.batch_size,
+        proposal=settings.proposal,
+    )

@@ -1,0 +1,134 @@
+"""The posterior: what a user must write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.flatten_util import ravel_pytree
+
+from mintmc import check
+from mintmc.data import ArrayData, Rows, named_leaves
+from mintmc.energy import Model, block_size
+
+Params = Any
+"""A pytree of float arrays: one point of the parameter space."""
+
+
+class Posterior:
+    """Log-likelihood of one observation, the observations, and a prior.
+
+    Parameters
+    ----------
+    log_likelihood
+        ``(params, datum) -> scalar``, written with ``jax.numpy``; ``datum`` is one row of ``data``.
+    data
+        An array, or a pytree of arrays, with one leading axis of length n.
+    log_prior
+        ``params -> scalar``; None is a flat prior.
+
+    Examples
+    --------
+    >>> import numpy as np, mintmc
+    >>> x = np.random.default_rng(0).normal(1.0, 1.0, size=1000)
+    >>> posterior = mintmc.Posterior(lambda mean, x: -0.5 * (x - mean) ** 2, x)
+    >>> posterior.n
+    1000
+    >>> posterior.energy(2.0) > posterior.energy(1.0)
+    True
+    """
+
+    def __init__(
+        self,
+        log_likelihood: Callable[[Params, Any], Array],
+        data: Rows,
+        log_prior: Callable[[Params], Array] | None = None,
+    ):
+        self.log_likelihood: Callable | None = check.function("log_likelihood", log_likelihood)
+        self.log_prior = _flat if log_prior is None else check.function("log_prior", log_prior)
+        self.data: ArrayData | None = ArrayData(data)
+
+    @classmethod
+    def from_density(cls, log_density: Callable[[Params], Array]) -> Posterior:
+        """A target without data, given by its log density: for full-batch samplers and ladders.
+
+        Examples
+        --------
+        >>> density = mintmc.Posterior.from_density(lambda x: -0.5 * x**2)
+        >>> density.n, density.energy(2.0)
+        (0, 2.0)
+        """
+        posterior = cls.__new__(cls)
+        posterior.log_likelihood = None
+        posterior.log_prior = check.function("log_density", log_density)
+        posterior.data = None
+        return posterior
+
+    @property
+    def n(self) -> int:
+        """The number of observations; 0 for a density without data."""
+        return 0 if self.data is None else self.data.n
+
+    def energy(self, params: Params) -> float:
+        """``-(log prior + sum of log-likelihoods)`` on all data.
+
+        Exact up to float64 in the sum: differences between nearby states are right to 1e-2 at n = 1e6 although
+        the likelihood is evaluated in float32.
+        """
+        theta, unravel = flatten(params, "params")
+        density = self._density(theta, unravel)
+        return -float(np.sum([np.float64(part) for part in density]))
+
+    def model(self, unravel: Callable[[Array], Params], dim: int) -> Model:
+        """The same posterior as a function of the flat vector that ``unravel`` turns into params."""
+        log_likelihood, log_prior = self.log_likelihood, self.log_prior
+        return Model(
+            log_likelihood=log_likelihood and (lambda theta, datum: log_likelihood(unravel(theta), datum)),
+            log_prior=lambda theta: jnp.asarray(log_prior(unravel(theta)), theta.dtype),
+            n=self.n,
+            block=block_size(self.n, self.data.numbers_per_row, dim) if self.data else 1,
+        )
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The observations on the device, in their own order."""
+        return None if self.data is None else jax.tree.map(jnp.asarray, self.data.rows)
+
+    def _density(self, theta: Array, unravel: Callable[[Array], Params]) -> Any:
+        # One compilation for each structure of params, kept as long as the posterior.
+        structure = str(jax.tree.map(jnp.shape, unravel(theta)))
+        if structure not in self._compiled:
+            self._compiled[structure] = jax.jit(self.model(unravel, theta.size).density)
+        return self._compiled[structure](theta, self.rows)
+
+    @cached_property
+    def _compiled(self) -> dict[str, Callable]:
+        return {}
+
+
+def flatten(params: Params, name: str) -> tuple[Array, Callable[[Array], Params]]:
+    """Params as one float vector, and the function that undoes it."""
+    leaves = named_leaves(params)
+    if not leaves:
+        raise ValueError(f"{name} must hold at least one array of floats, got {params!r}")
+    for path, leaf in leaves:
+        try:
+            array = np.asarray(leaf)
+        except (TypeError, ValueError):
+            raise TypeError(f"{name}{path} must be an array of floats, got {leaf!r}") from None
+        if not np.issubdtype(array.dtype, np.floating):
+            raise TypeError(f"{name}{path} must be an array of floats, got dtype {array.dtype}")
+        if array.size == 0:
+            raise ValueError(f"{name}{path} must not be empty, got shape {array.shape}")
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name}{path} must be finite, got {array}")
+    return ravel_pytree(jax.tree.map(jnp.asarray, params))
+
+
+def _flat(params: Params) -> float:
+    return 0.0

@@ -1,0 +1,54 @@
+"""What every proposal is: a draw of noise that knows nothing of the chain, and a move that is a function of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+from jax import Array
+
+from mintmc import check
+from mintmc.energy import Density
+from mintmc.proposals.tuning import Preconditioner, Tuning, check_preconditioner
+
+
+class Point(NamedTuple):
+    """A state and what is known of the target there; None where it is not needed or not known."""
+
+    theta: Array
+    gradient: Array | None = None
+    density: Density | None = None
+
+
+Visit = Callable[[Array], Point]
+"""Evaluates the target at a state: on all data, or on the step's gradient batch."""
+
+
+class Proposal(Protocol):
+    """A proposal q(theta -> theta')."""
+
+    step_size: float | None
+    target_acceptance: float
+    preconditioner: Preconditioner
+    uses_gradient: bool
+    visits: int  # states visited in one move, the starting one not counted
+
+    def noise(self, key: Array, dim: int, dtype: Any) -> Any:
+        """All randomness of one move; it must not depend on the state, so that it can be drawn in bulk."""
+        ...
+
+    def move(self, noise: Any, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Array]:
+        """The proposed point, and log q(theta' -> theta) - log q(theta -> theta')."""
+        ...
+
+    def unit_step(self, dim: int) -> float:
+        """A good step size for a standard normal target in ``dim`` dimensions."""
+        ...
+
+
+def check_proposal(proposal: Proposal) -> None:
+    """The checks that all proposals with a step size share."""
+    if proposal.step_size is not None:
+        check.number("step_size", proposal.step_size, 0)
+    check.number("target_acceptance", proposal.target_acceptance, 0, 1)
+    check_preconditioner(proposal.preconditioner)

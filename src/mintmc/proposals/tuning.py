@@ -1,0 +1,73 @@
+"""Step size and preconditioner: what warm-up adapts and the draws keep fixed.
+
+A proposal moves in whitened coordinates and is carried over by ``scale``, a square root S of the preconditioner
+C = S S': nothing (C = 1), a vector (diagonal) or a lower-triangular matrix (dense).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+ADAPTED = ("diagonal", "dense")
+
+Preconditioner = str | Any | None
+"""None, "diagonal" or "dense" (adapted in warm-up), a vector of variances or a covariance matrix (given)."""
+
+
+class Tuning(NamedTuple):
+    """What a proposal needs to know of the target."""
+
+    step_size: Array
+    scale: Array | None  # None, (d,) or (d, d) lower triangular
+
+
+def spread(scale: Array | None, vector: Array) -> Array:
+    """S v: from whitened coordinates to those of the parameters."""
+    if scale is None:
+        return vector
+    return scale * vector if scale.ndim == 1 else scale @ vector
+
+
+def gather(scale: Array | None, gradient: Array) -> Array:
+    """S' g: a gradient in whitened coordinates."""
+    if scale is None:
+        return gradient
+    return scale * gradient if scale.ndim == 1 else scale.T @ gradient
+
+
+def initial_scale(preconditioner: Preconditioner, dim: int, dtype: Any) -> Array | None:
+    """The square root to start from: what was given, or the identity to be adapted."""
+    if preconditioner is None:
+        return None
+    if isinstance(preconditioner, str):
+        return jnp.ones(dim, dtype) if preconditioner == "diagonal" else jnp.eye(dim, dtype=dtype)
+    given = np.asarray(preconditioner, dtype=float)
+    if given.shape not in ((dim,), (dim, dim)):
+        raise ValueError(
+            f"preconditioner must have shape ({dim},) or ({dim}, {dim}) for {dim} parameters, got {given.shape}"
+        )
+    return jnp.asarray(np.sqrt(given) if given.ndim == 1 else np.linalg.cholesky(given), dtype)
+
+
+def check_preconditioner(value: Preconditioner) -> None:
+    """Refuse what can be no covariance."""
+    if value is None:
+        return
+    if isinstance(value, str):
+        if value not in ADAPTED:
+            raise ValueError(f"preconditioner must be None, 'diagonal', 'dense' or an array, got {value!r}")
+        return
+    given = np.asarray(value)
+    if not np.issubdtype(given.dtype, np.number) or given.ndim not in (1, 2):
+        raise TypeError(f"preconditioner must be a vector of variances or a covariance matrix, got {value!r}")
+    if given.ndim == 1 and not (given > 0).all():
+        raise ValueError(f"preconditioner must have positive variances, got {given}")
+    if given.ndim == 2:
+        if given.shape[0] != given.shape[1] or not np.allclose(given, given.T):
+            raise ValueError(f"preconditioner must be a symmetric matrix, got {given}")
+        if np.linalg.eigvalsh(given)[0] <= 0:
+            raise ValueError(f"preconditioner must be positive definite, got {given}")

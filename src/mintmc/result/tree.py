@@ -1,0 +1,135 @@
+"""From arrays of draws to the tree that ArviZ reads. The only file that knows ArviZ's layout.
+
+Draws at T = 1 go to group ``posterior``, at any other temperature to ``tempered_posterior``, so that nobody takes
+one for the other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, is_dataclass, replace
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+if TYPE_CHECKING:
+    import xarray
+
+STATISTICS = ("accepted", "acceptance_rate", "log_ratio_noise", "is_defined")
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """How the draws were made."""
+
+    sampler: Any
+    n: int
+    temperature: float
+    seed: int
+    warmup: int
+    thin: int
+    timings: dict[str, float]
+    others: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Arrays with leading axes (chain, draw), filled stretch by stretch."""
+
+    theta: np.ndarray
+    accepted: np.ndarray
+    acceptance_rate: np.ndarray
+    log_ratio_noise: np.ndarray
+    is_defined: np.ndarray
+    data_touched: np.ndarray
+    energy: np.ndarray  # NaN where it is not known
+
+    @classmethod
+    def empty(cls, chains: int, draws: int, dim: int, dtype: Any, touched: int | None) -> Draws:
+        """Room for all draws; ``touched`` is what a draw reads if that is always the same."""
+        shape = (chains, draws)
+        return cls(
+            theta=np.empty((*shape, dim), dtype),
+            accepted=np.empty(shape, bool),
+            acceptance_rate=np.empty(shape, np.float32),
+            log_ratio_noise=np.empty(shape, np.float32),
+            is_defined=np.empty(shape, bool),
+            data_touched=np.full(shape, touched or 0, np.int64),
+            energy=np.full(shape, np.nan),
+        )
+
+    def write(self, chain: int, first: int, last: int, record: Any) -> None:
+        """Copy a stretch of one chain from the device."""
+        here, info = (chain, slice(first, last)), record.info
+        kept = slice(0, last - first)
+        self.theta[here] = np.asarray(record.theta)[kept]
+        for name in STATISTICS:
+            getattr(self, name)[here] = np.asarray(getattr(info, name))[kept]
+        if info.data_touched is not None:
+            self.data_touched[here] = np.asarray(info.data_touched)[kept]
+        if info.density is not None:
+            self.energy[here] = -sum(np.asarray(part)[kept].astype(np.float64) for part in info.density)
+
+    def first(self, draws: int) -> Draws:
+        """The draws made so far."""
+        return replace(self, **{name: array[:, :draws] for name, array in vars(self).items()})
+
+
+def build_tree(draws: Draws, unravel: Callable, facts: RunFacts) -> xarray.DataTree:
+    """The tree of a finished run."""
+    from arviz_base import from_dict
+
+    group = "posterior" if facts.temperature == 1 else "tempered_posterior"
+    statistics = {name: getattr(draws, name) for name in STATISTICS if name != "is_defined"}
+    statistics["data_touched"] = draws.data_touched
+    if np.isfinite(draws.energy).any():
+        statistics["energy"] = draws.energy
+    tree = from_dict({group: variables(draws.theta, unravel), "sample_stats": statistics})
+    attributes = _attributes(facts, int((~draws.is_defined).sum()))
+    tree.attrs.update(attributes)
+    for name in (group, "sample_stats"):
+        tree[name].attrs.update(attributes)
+    return tree
+
+
+def variables(theta: np.ndarray, unravel: Callable) -> dict[str, np.ndarray]:
+    """Flat vectors (..., d) as one named array for each leaf of params: ``theta`` if params is a bare array."""
+    example = jax.eval_shape(lambda: unravel(theta[(0,) * (theta.ndim - 1)]))
+    named, at = {}, 0
+    for path, leaf in jax.tree_util.tree_leaves_with_path(example):
+        name = jax.tree_util.keystr(path, simple=True, separator=".")
+        size = int(np.prod(leaf.shape))
+        part = theta[..., at : at + size].reshape(*theta.shape[:-1], *leaf.shape)
+        named[name if name and not name[0].isdigit() else f"theta{name and '_' + name}"] = part
+        at += size
+    return named
+
+
+def _attributes(facts: RunFacts, undefined: int) -> dict[str, Any]:
+    return {
+        "inference_library": "mintmc",
+        "inference_library_version": version("mintmc"),
+        "jax_version": jax.__version__,
+        "sampler": type(facts.sampler).__name__,
+        "sampler_settings": json.dumps(_settings(facts.sampler)),
+        "n": facts.n,
+        "temperature": facts.temperature,
+        "seed": facts.seed,
+        "tuning_steps": facts.warmup,
+        "thin": facts.thin,
+        "undefined_moves": undefined,
+        **{f"{name}_time": seconds for name, seconds in facts.timings.items()},
+        **facts.others,
+    }
+
+
+def _settings(value: Any) -> Any:
+    """Settings as JSON: dataclasses by field, functions and arrays by how they print."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {"kind": type(value).__name__} | {name: _settings(v) for name, v in vars(value).items()}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return getattr(value, "__qualname__", None) or repr(value)

@@ -1,0 +1,124 @@
+"""Warm-up: the step size is driven to a target acceptance, the preconditioner to the covariance of the draws.
+
+Step size: Robbins-Monro on its logarithm, averaged over time (Polyak-Ruppert). Preconditioner: the covariance of the
+states of a window; windows double in length, and each one's end starts the step size anew. After warm-up nothing changes any more.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from mintmc.proposals import Proposal, Tuning, initial_scale
+from mintmc.proposals.tuning import ADAPTED
+
+_FIRST_WINDOW = 25
+
+
+class Moments(NamedTuple):
+    """Running mean and sum of squared deviations (Welford): vectors, or vector and matrix."""
+
+    count: Array
+    mean: Array
+    squares: Array
+
+
+class Adaptation(NamedTuple):
+    """What warm-up carries from step to step."""
+
+    log_step: Array
+    average: Array  # of log_step, the later the heavier
+    since_restart: Array
+    moments: Moments | None
+    scale: Array | None
+
+
+def start(proposal: Proposal, theta: Array, first_step: float) -> Adaptation:
+    """The state of adaptation before the first step."""
+    dim, dtype = theta.size, theta.dtype
+    scale = initial_scale(proposal.preconditioner, dim, dtype)
+    step = proposal.step_size if proposal.step_size is not None else first_step * proposal.unit_step(dim)
+    if scale is not None and not isinstance(proposal.preconditioner, str) and proposal.step_size is None:
+        step = proposal.unit_step(dim)
+    log_step = jnp.log(jnp.asarray(step, dtype))
+    moments = None
+    if _adapts_scale(proposal):
+        zero = jnp.zeros_like(scale)
+        moments = Moments(jnp.zeros((), dtype), jnp.zeros(dim, dtype), zero)
+    return Adaptation(log_step, log_step, jnp.zeros((), dtype), moments, scale)
+
+
+def tuning(adaptation: Adaptation, final: bool) -> Tuning:
+    """The tuning to use for a step of warm-up, or (``final``) for all draws after it."""
+    return Tuning(jnp.exp(adaptation.average if final else adaptation.log_step), adaptation.scale)
+
+
+def update(
+    adaptation: Adaptation, proposal: Proposal, acceptance_rate: Array, theta: Array, window_ends: Array
+) -> Adaptation:
+    """Learn from one step."""
+    if proposal.step_size is None:
+        target = proposal.target_acceptance
+        time = adaptation.since_restart + 1
+        gain = time**-0.6 / (target * (1 - target))
+        log_step = adaptation.log_step + gain * (acceptance_rate - target)
+        average = adaptation.average + time**-0.75 * (log_step - adaptation.average)
+        adaptation = adaptation._replace(log_step=log_step, average=average, since_restart=time)
+    if not _adapts_scale(proposal):
+        return adaptation
+    adaptation = adaptation._replace(moments=_observe(adaptation.moments, theta))
+    return jax.lax.cond(window_ends, lambda a: _end_window(a, proposal), lambda a: a, adaptation)
+
+
+def window_ends(warmup: int) -> np.ndarray:
+    """True at the steps of warm-up that end a window: 15% in, then at doubling lengths, the last at 90%."""
+    ends = np.zeros(max(warmup, 1), dtype=bool)
+    start, stop = int(0.15 * warmup), int(0.9 * warmup)
+    length = _FIRST_WINDOW
+    at = start
+    while stop - at >= length:
+        # A window that would leave less than twice its length takes the rest.
+        at = stop if stop - at < 3 * length else at + length
+        ends[at - 1] = True
+        length *= 2
+    return ends
+
+
+def _adapts_scale(proposal: Proposal) -> bool:
+    return isinstance(proposal.preconditioner, str) and proposal.preconditioner in ADAPTED
+
+
+def _observe(moments: Any, theta: Array) -> Moments:
+    count = moments.count + 1
+    before = theta - moments.mean
+    mean = moments.mean + before / count
+    after = theta - mean
+    squares = before * after if moments.squares.ndim == 1 else jnp.outer(before, after)
+    return Moments(count, mean, moments.squares + squares)
+
+
+def _end_window(adaptation: Any, proposal: Proposal) -> Adaptation:
+    count, mean, squares = adaptation.moments
+    covariance = squares / jnp.maximum(count - 1, 1)
+    # Shrink towards the mean variance: a short window sees few directions.
+    variances = covariance if covariance.ndim == 1 else jnp.diagonal(covariance)
+    floor = jnp.maximum(variances.mean(), jnp.finfo(mean.dtype).tiny)
+    weight = count / (count + 5 + (0 if covariance.ndim == 1 else mean.size))
+    if covariance.ndim == 1:
+        scale = jnp.sqrt(weight * covariance + (1 - weight) * 1e-3 * floor)
+    else:
+        diagonal = jnp.diag(jnp.maximum(variances, 1e-3 * floor))
+        scale = jnp.linalg.cholesky(weight * covariance + (1 - weight) * diagonal)
+    learned = jnp.all(jnp.isfinite(scale)) & jnp.any(variances > 0)
+    scale = jnp.where(learned, scale, adaptation.scale)
+    empty = jax.tree.map(jnp.zeros_like, adaptation.moments)
+    adaptation = adaptation._replace(moments=empty, scale=scale)
+    if proposal.step_size is not None:
+        return adaptation
+    unit = jnp.log(jnp.asarray(proposal.unit_step(mean.size), mean.dtype))
+    log_step = jnp.where(learned, unit, adaptation.log_step)
+    return adaptation._replace(log_step=log_step, average=log_step, since_restart=jnp.zeros_like(count))

@@ -1,0 +1,91 @@
+"""Where chains start: one point for all, a function of a key, or one point for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from mintmc.data import named_leaves
+from mintmc.posterior import Params, Posterior, flatten
+
+_ROWS_TO_TRY = 10_000
+
+
+@dataclass(frozen=True)
+class PerChain:
+    """Initial params with a leading axis of chains.
+
+    Examples
+    --------
+    >>> import numpy as np, mintmc
+    >>> init = mintmc.PerChain({"mean": np.array([-1.0, 1.0])})   # two chains
+    """
+
+    params: Any
+
+
+def initial_states(init: Any, chains: int, key: Array) -> tuple[list[Array], Callable[[Array], Params], Params]:
+    """A flat vector for each chain, the function back to params, and the first chain's params."""
+    if isinstance(init, PerChain):
+        each = _split(init.params, chains)
+    elif callable(init):
+        each = [init(jax.random.fold_in(key, chain)) for chain in range(chains)]
+    else:
+        each = [init] * chains
+    name = "init(key)" if callable(init) else "init"
+    flat = [flatten(params, name) for params in each]
+    shapes = [jax.tree.map(jnp.shape, params) for params in each]
+    for other in shapes[1:]:
+        if other != shapes[0]:
+            raise ValueError(f"{name} must give params of one shape, {shapes[0]}, got {other}")
+    return [theta for theta, _ in flat], flat[0][1], each[0]
+
+
+def check_start(posterior: Posterior, thetas: list[Array], unravel: Callable[[Array], Params]) -> None:
+    """Refuse a log density that is not a scalar, or not finite where a chain starts (on at most 10,000 rows)."""
+    shape = jax.eval_shape(lambda: unravel(thetas[0]))
+    prior_name = "log_prior" if posterior.data else "log_density"
+    _check_scalar(prior_name, jax.eval_shape(posterior.log_prior, shape))
+    model = posterior.model(unravel, thetas[0].size)
+    distinct = {theta.tobytes(): theta for theta in map(np.asarray, thetas)}.values()
+    for theta in distinct:
+        prior = float(model.log_prior(theta))
+        if not np.isfinite(prior):
+            raise ValueError(f"{prior_name} must be finite at init, got {prior} at {unravel(jnp.asarray(theta))}")
+    if posterior.data is None:
+        return
+    datum = jax.tree.map(lambda leaf: leaf[0], posterior.data.rows)
+    _check_scalar("log_likelihood", jax.eval_shape(posterior.log_likelihood, shape, datum))
+    some = jax.tree.map(lambda leaf: leaf[:_ROWS_TO_TRY], posterior.data.rows)
+    each = jax.jit(model.each)
+    for theta in distinct:
+        values = np.asarray(each(theta, some))
+        if not np.isfinite(values).all():
+            row = int(np.flatnonzero(~np.isfinite(values))[0])
+            at = unravel(jnp.asarray(theta))
+            raise ValueError(f"log_likelihood must be finite at init, got {values[row]} for row {row} at {at}")
+
+
+def _split(params: Params, chains: int) -> list[Params]:
+    for name, leaf in named_leaves(params):
+        shape = np.shape(leaf)
+        if not shape or shape[0] != chains:
+            raise ValueError(f"init{name} must have a leading axis of chains={chains}, got shape {shape}")
+    return [jax.tree.map(lambda leaf: np.asarray(leaf)[chain], params) for chain in range(chains)]
+
+
+def _check_scalar(name: str, value: Any) -> None:
+    leaves = jax.tree.leaves(value)
+    if isinstance(value, (int, float)):
+        return
+    if len(leaves) != 1 or getattr(leaves[0], "shape", None) != ():
+        shapes = [getattr(leaf, "shape", leaf) for leaf in leaves]
+        raise ValueError(f"{name} must return a scalar, got shape {shapes[0] if len(shapes) == 1 else shapes}")
+    if not jnp.issubdtype(leaves[0].dtype, jnp.floating):
+        raise TypeError(f"{name} must return a float, got dtype {leaves[0].dtype}")

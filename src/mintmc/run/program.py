@@ -1,0 +1,150 @@
+"""The compiled programs of one chain: a stretch of warm-up, and a stretch of draws.
+
+Two programs serve a whole run, whatever its length: the stretch to run is an argument. Randomness is keyed by
+the index of the step and drawn in aligned blocks, so a chain does not depend on how it is cut into stretches, on the number of
+chains or on the machine's cores: one chain is always one program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from mintmc.data import Batching, Rows
+from mintmc.kernels.base import Info, Kernel
+from mintmc.proposals import Tuning
+from mintmc.run import adapt
+
+
+class Record(NamedTuple):
+    """What is kept of a stretch of draws, with a leading axis of draws."""
+
+    theta: Array
+    info: Info
+
+
+class Totals(NamedTuple):
+    """Sums over a stretch of steps."""
+
+    acceptance: Array
+    noise: Array
+    touched: Array
+    undefined: Array
+
+
+class Programs(NamedTuple):
+    """Functions of one chain, ready to be compiled. ``first`` and ``last`` count draws (steps of warm-up)."""
+
+    init: Callable[[Array, Array, Rows], Any]  # key, theta, rows -> state
+    warm: Callable[..., tuple[Any, adapt.Adaptation, Totals]]
+    draw: Callable[..., tuple[Any, Record]]
+
+
+def build(kernel: Kernel, batching: Batching, thin: int, capacity: int, warmup: int, dim: int) -> Programs:
+    """The programs that run ``kernel`` for at most ``capacity`` draws at a time."""
+    ends = jnp.asarray(adapt.window_ends(warmup))
+    block = max(1, min(512, 2**18 // (thin * dim)))
+
+    def noise_of(key: Array) -> tuple[Any, dict[str, Any]]:
+        keys = jax.random.split(key, 1 + len(kernel.batches))
+        tickets = {role: batching.ticket(k) for role, k in zip(kernel.batches, keys[1:], strict=True)}
+        return kernel.randomness(keys[0]), tickets
+
+    def batch_of(tickets: dict[str, Any], rows: Rows) -> dict[str, Rows]:
+        return {
+            role: rows if role == "all" else batching.take(rows, tickets[role], 0, size)
+            for role, size in kernel.batches.items()
+        }
+
+    def advance(noise: Any, state: Any, rows: Rows, tuning: Tuning) -> tuple[Any, Info]:
+        return kernel.advance(noise[0], state, batch_of(noise[1], rows), tuning)
+
+    def init(key: Array, theta: Array, rows: Rows) -> Any:
+        return kernel.init(theta, batch_of(noise_of(key)[1], rows))
+
+    def warm(state, adaptation, key, first, last, rows):
+        def body(i, noise, carry):
+            state, adaptation, totals = carry
+            state, info = advance(noise, state, rows, adapt.tuning(adaptation, final=False))
+            theta = kernel.position(state)
+            adaptation = adapt.update(adaptation, kernel.proposal, info.acceptance_rate, theta, ends[i])
+            return state, adaptation, _add(totals, info)
+
+        return _loop(noise_of, key, first, last, block, 1, body, (state, adaptation, _no_totals()))
+
+    def draw(state, tuning, key, first, last, rows):
+        def body(i, noise, carry):
+            state, record = carry
+            state, info = _thinned(partial(advance, rows=rows, tuning=tuning), noise, state, thin)
+            new = Record(kernel.position(state), info)
+            return state, jax.tree.map(lambda kept, now: kept.at[i - first].set(now), record, new)
+
+        example = jax.eval_shape(lambda: advance(noise_of(key), state, rows, tuning))
+        shapes = Record(kernel.position(example[0]), example[1])
+        empty = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), shapes)
+        return _loop(noise_of, key, first, last, block, thin, body, (state, empty))
+
+    return Programs(init, warm, draw)
+
+
+def _loop(noise_of, key, first, last, block, thin, body, carry):
+    """Run ``body(i, noise, carry)`` for draws first <= i < last, with noise drawn a block at a time."""
+
+    def run_block(j, carry):
+        start = j * block
+        steps = start * thin + jnp.arange(block * thin)
+        noise = jax.vmap(lambda step: noise_of(jax.random.fold_in(key, step)))(steps)
+        noise = jax.tree.map(lambda leaf: leaf.reshape(block, thin, *leaf.shape[1:]), noise)
+
+        def run_one(i, carry):
+            return body(i, jax.tree.map(lambda leaf: leaf[i - start, 0] if thin == 1 else leaf[i - start], noise), carry)
+
+        return jax.lax.fori_loop(jnp.maximum(first, start), jnp.minimum(last, start + block), run_one, carry)
+
+    return jax.lax.fori_loop(first // block, (last + block - 1) // block, run_block, carry)
+
+
+def _thinned(advance, noise, state, thin):
+    """One draw: ``thin`` steps, with the mean of their rates and the sum of their counts."""
+    if thin == 1:
+        return advance(noise, state)
+    at = partial(jax.tree.map, lambda leaf, i: leaf[i])
+
+    def one(i, carry):
+        state, sums = carry
+        state, info = advance(at(noise, jax.tree.map(lambda _: i, noise)), state)
+        return state, _merge(sums, info)
+
+    first = advance(at(noise, jax.tree.map(lambda _: 0, noise)), state)
+    state, sums = jax.lax.fori_loop(1, thin, one, first)
+    return state, sums._replace(
+        acceptance_rate=sums.acceptance_rate / thin, log_ratio_noise=sums.log_ratio_noise / thin
+    )
+
+
+def _merge(before: Info, now: Info) -> Info:
+    return now._replace(
+        acceptance_rate=before.acceptance_rate + now.acceptance_rate,
+        log_ratio_noise=before.log_ratio_noise + now.log_ratio_noise,
+        is_defined=before.is_defined & now.is_defined,
+        data_touched=None if now.data_touched is None else before.data_touched + now.data_touched,
+    )
+
+
+def _no_totals() -> Totals:
+    zero = jnp.zeros(())
+    return Totals(zero, zero, zero, zero)
+
+
+def _add(totals: Totals, info: Info) -> Totals:
+    return Totals(
+        totals.acceptance + info.acceptance_rate,
+        totals.noise + info.log_ratio_noise,
+        totals.touched + (0 if info.data_touched is None else info.data_touched),
+        totals.undefined + ~info.is_defined,
+    )

@@ -1,0 +1,218 @@
+"""Samplers: what a user asks for, as frozen settings that build a kernel for a given posterior."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import jax
+from jax import Array
+
+from mintmc import check
+from mintmc.acceptance.minibatch import ESTIMATORS
+from mintmc.data import BATCHINGS
+from mintmc.energy import TEMPERS, Model, Tempered
+from mintmc.kernels import metropolis
+from mintmc.kernels.base import Kernel
+from mintmc.posterior import Params, Posterior
+from mintmc.proposals import Custom, Proposal, RandomWalk
+
+
+class Sampler(Protocol):
+    """Settings of a sampler."""
+
+    batching: str
+
+    def check(self, posterior: Posterior, params: Params) -> None:
+        """Refuse settings that do not fit the posterior or its parameters."""
+        ...
+
+    def target_temperature(self, n: int) -> float:
+        """The temperature of the distribution that its draws come from."""
+        ...
+
+    def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
+        """The kernel of one chain."""
+        ...
+
+
+@dataclass(frozen=True)
+class MetropolisHastings:
+    """Metropolis-Hastings on all data: MCMC, or the paper's "tempered MCMC" at a temperature above 1.
+
+    Use it for the truth at small n, and as the reference for everything else. A step reads all n rows.
+
+    Parameters
+    ----------
+    proposal
+        ``RandomWalk``, ``Langevin``, ``Hamiltonian`` or ``Custom``.
+    temperature
+        T in exp(-energy / T).
+    temper
+        "posterior" divides the whole energy by T, "likelihood" leaves the prior as it is.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, mintmc
+    >>> density = mintmc.Posterior.from_density(lambda x: -0.5 * jnp.sum(x**2))
+    >>> sampler = mintmc.MetropolisHastings(mintmc.RandomWalk())
+    >>> tree = mintmc.sample(density, sampler, init=jnp.zeros(2), draws=500, chains=2, progress=False)
+    >>> dict(tree.posterior.sizes)
+    {'chain': 2, 'draw': 500, 'theta_dim_0': 2}
+    """
+
+    proposal: Proposal = field(default_factory=RandomWalk)
+    temperature: float = 1.0
+    temper: str = "posterior"
+
+    batching = "none"
+
+    def __post_init__(self) -> None:
+        check.number("temperature", self.temperature, 0)
+        check.choice("temper", self.temper, TEMPERS)
+
+    def check(self, posterior: Posterior, params: Params) -> None:
+        """Refuse settings that do not fit the posterior or its parameters."""
+        if posterior.data is None and self.temper == "likelihood":
+            raise ValueError("temper must be 'posterior' for a density without data, got 'likelihood'")
+        check_proposal_fits(self.proposal, posterior, params)
+
+    def target_temperature(self, n: int) -> float:
+        """The temperature of the distribution that its draws come from."""
+        return float(self.temperature)
+
+    def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
+        """The kernel of one chain."""
+        target = Tempered(model, self.target_temperature(model.n), self.temper)
+        proposal = on_vectors(self.proposal, unravel, ravel)
+        return metropolis.kernel(
+            metropolis.Settings(target, proposal, None, model.n, theta.size, theta.dtype)
+        )
+
+
+@dataclass(frozen=True)
+class MINT:
+    """Metropolis-Hastings on mini-batches: samples the posterior at temperature T = n^(1 - lambda).
+
+    Exactly one of ``alpha``, ``lam`` and ``temperature`` sets the temperature. With m = n^tau,
+    lambda = alpha * tau, and T = n^(1 - lambda): fewer data a step, or alpha further from 1, mean a hotter posterior.
+
+    Parameters
+    ----------
+    batch_size
+        m, the rows of one batch.
+    alpha, lam, temperature
+        The temperature, in one of three ways; all need lambda < tau, that is T > n/m.
+    proposal
+        ``RandomWalk``, ``Langevin``, ``Hamiltonian`` or ``Custom``.
+    estimator
+        "common" (one fresh batch for both ends of a comparison), "recycled" (the chain of the paper's proof),
+        "independent" (for comparison only).
+    penalty
+        Correct for the noise of the estimated ratio. False is the paper, which runs hotter than it says.
+    temper
+        "posterior" divides the whole energy by T, "likelihood" leaves the prior as it is.
+    batching
+        "shuffled" (slices of a shuffled copy) or "uniform" (a fresh subset at every step, slower).
+
+    Examples
+    --------
+    >>> import numpy as np, mintmc
+    >>> x = np.random.default_rng(0).normal(size=10_000)
+    >>> posterior = mintmc.Posterior(lambda mean, x: -0.5 * (x - mean) ** 2, x)
+    >>> sampler = mintmc.MINT(batch_size=100, alpha=0.5)
+    >>> round(sampler.target_temperature(posterior.n), 6)
+    1000.0
+    >>> tree = mintmc.sample(posterior, sampler, init=0.0, draws=200, chains=2, progress=False)
+    >>> tree.tempered_posterior.attrs["temperature"] == sampler.target_temperature(posterior.n)
+    True
+    """
+
+    batch_size: int
+    alpha: float | None = None
+    lam: float | None = None
+    temperature: float | None = None
+    proposal: Proposal = field(default_factory=RandomWalk)
+    estimator: str = "common"
+    penalty: bool = True
+    temper: str = "posterior"
+    batching: str = "shuffled"
+
+    def __post_init__(self) -> None:
+        check.integer("batch_size", self.batch_size, 1)
+        given = {k: v for k in ("alpha", "lam", "temperature") if (v := getattr(self, k)) is not None}
+        if len(given) != 1:
+            raise ValueError(f"exactly one of alpha, lam and temperature must be given, got {given or 'none'}")
+        if self.alpha is not None:
+            check.number("alpha", self.alpha, 0, 1)
+        if self.lam is not None:
+            check.number("lam", self.lam, 0, 1)
+        if self.temperature is not None:
+            check.number("temperature", self.temperature, 1)
+        check.choice("estimator", self.estimator, tuple(ESTIMATORS))
+        check.flag("penalty", self.penalty)
+        check.choice("temper", self.temper, TEMPERS)
+        check.choice("batching", self.batching, BATCHINGS)
+        if self.penalty and self.batch_size == 1:
+            raise ValueError("batch_size must be at least 2 with penalty=True (its variance is needed), got 1")
+
+    def check(self, posterior: Posterior, params: Params) -> None:
+        """Refuse settings that do not fit the posterior or its parameters."""
+        n = posterior.n
+        if n == 0:
+            raise ValueError("posterior must have data to take mini-batches of, got a density without data")
+        check.integer("batch_size", self.batch_size, 1, n, "n")
+        tau = math.log(self.batch_size) / math.log(n) if n > 1 else 1.0
+        if self.lam is not None and self.lam >= tau:
+            raise ValueError(f"lam must be below tau = log(batch_size)/log(n) = {tau:.4g}, got {self.lam:g}")
+        if self.temperature is not None and self.temperature <= n / self.batch_size:
+            raise ValueError(
+                f"temperature must be above n/batch_size = {n / self.batch_size:g} (lambda < tau), "
+                f"got {self.temperature:g}"
+            )
+        check_proposal_fits(self.proposal, posterior, params)
+
+    def target_temperature(self, n: int) -> float:
+        """The temperature of the distribution that its draws come from."""
+        if self.temperature is not None:
+            return float(self.temperature)
+        lam = self.lam if self.lam is not None else self.alpha * math.log(self.batch_size) / math.log(n)
+        return n ** (1 - lam)
+
+    def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
+        """The kernel of one chain."""
+        target = Tempered(model, self.target_temperature(model.n), self.temper)
+        proposal = on_vectors(self.proposal, unravel, ravel)
+        test = ESTIMATORS[self.estimator](self.penalty)
+        return metropolis.kernel(
+            metropolis.Settings(target, proposal, test, self.batch_size, theta.size, theta.dtype)
+        )
+
+
+def on_vectors(proposal: Proposal, unravel: Callable, ravel: Callable) -> Proposal:
+    """The proposal between flat vectors; only a custom one must be told how."""
+    return proposal.on_vectors(unravel, ravel) if isinstance(proposal, Custom) else proposal
+
+
+def check_proposal_fits(proposal: Any, posterior: Posterior, params: Params) -> None:
+    """Refuse a proposal that cannot move these params."""
+    if not hasattr(proposal, "move"):
+        raise TypeError(f"proposal must be RandomWalk, Langevin, Hamiltonian or Custom, got {proposal!r}")
+    if isinstance(proposal, Custom):
+        proposal.check_against(params)
+    if proposal.uses_gradient:
+        _check_differentiable(proposal, posterior, params)
+
+
+def _check_differentiable(proposal: Proposal, posterior: Posterior, params: Params) -> None:
+    kind = type(proposal).__name__
+    try:
+        jax.eval_shape(jax.grad(posterior.log_prior, allow_int=False), jax.tree.map(jax.numpy.asarray, params))
+        if posterior.data is not None:
+            datum = jax.tree.map(lambda leaf: leaf[0], posterior.data.rows)
+            jax.eval_shape(jax.grad(posterior.log_likelihood), jax.tree.map(jax.numpy.asarray, params), datum)
+    except Exception as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"proposal {kind} needs a log density that JAX can differentiate, got: {reason}") from error
