@@ -2,6 +2,8 @@
 
 from mintmc.posterior import Posterior
 from mintmc.proposals import Custom, Hamiltonian, Langevin, RandomWalk
+from mintmc.result.diagnose import Diagnosis, diagnose
+from mintmc.result.normality import Normality, normality
 from mintmc.run.initial import PerChain
 from mintmc.run.sample import sample
 from mintmc.samplers import MINT, MetropolisHastings
@@ -9,11 +11,15 @@ from mintmc.samplers import MINT, MetropolisHastings
 __all__ = [
     "MINT",
     "Custom",
+    "Diagnosis",
     "Hamiltonian",
     "Langevin",
     "MetropolisHastings",
+    "Normality",
     "PerChain",
     "Posterior",
     "RandomWalk",
+    "diagnose",
+    "normality",
     "sample",
 ]

@@ -1,23 +1,24 @@
 """The correction variable of the minibatch Barker test: what turns normal noise into logistic noise.
 
-Barker's test accepts with probability S(D) = P(D + X_log > 0), X_log logistic with cdf S. A batch gives D with
-normal noise. If X_corr solves
+Barker's test accepts with probability S(D) = P(D + X_log > 0), X_log logistic with cdf S. A batch gives D
+with normal noise. If X_corr solves
 
     N(0, sigma^2) + X_corr = X_log    in law,
 
-then noise of variance s2 < sigma^2 is topped up to N(0, sigma^2), X_corr is added, and the test is Barker's (Seita,
-Pan, Chen & Canny 2017). No X_corr is exact for any sigma > 0: its characteristic function
-pi t exp(sigma^2 t^2 / 2) / sinh(pi t) is unbounded. It is therefore fitted: with Y_j the values X_corr may take,
+then noise of variance s2 < sigma^2 is topped up to N(0, sigma^2), X_corr is added, and the test is Barker's
+(Seita, Pan, Chen & Canny 2017). No X_corr is exact for any sigma > 0: its characteristic function
+pi t exp(sigma^2 t^2 / 2) / sinh(pi t) is unbounded. It is therefore fitted: with Y_j its possible values,
 
     sum_j u_j Phi((x - Y_j) / sigma)  ~  S(x)    for all x.
 
 Two fits of u:
 
-*atoms*: least squares under u >= 0 (Lawson & Hanson 1974), on Y in [-20, 20] with spacing 0.1. A few dozen atoms remain;
-the cdf is off by 7.3e-8 at variance 1, 8.5e-10 at 0.81 and 2.2e-5 at 1.44.
+*atoms*: least squares under u >= 0 (Lawson & Hanson 1974), on Y in [-20, 20] with spacing 0.1. A few dozen
+atoms remain; the cdf is off by 7.3e-8 at variance 1, 8.5e-10 at 0.81 and 2.2e-5 at 1.44.
 
-*ridge*: the published recipe, u = (M'M + penalty I)^-1 M'v with negative entries set to 0. Its cdf is off by 8.9e-4 at
-variance 1, most of it because u then sums to 1.0009.
+*ridge*: the published recipe, u = (M'M + penalty I)^-1 M'v with M_ij = Phi((x_i - Y_j) / sigma) and
+v_i = S(x_i), negative entries set to 0. The cdf is off by 8.9e-4 at variance 1, where u then sums to
+1.0009.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ class Atoms(NamedTuple):
 class Table(NamedTuple):
     """A law with a piecewise linear cdf: a draw is ``interp(u, cdf, grid)`` with ``u`` uniform on (0, 1).
 
-    ``cdf`` need not end at 1. The ridge fit's ends above it, so that such a draw never reaches the last cells,
-    as in the authors' code; divide by ``cdf[-1]`` for a proper law.
+    ``cdf`` need not end at 1. The ridge fit's ends above it, so that such a draw never reaches the last
+    cells, as in the authors' code; divide by ``cdf[-1]`` for a symmetric law.
     """
 
     grid: np.ndarray  # edges of the cells
@@ -64,14 +65,16 @@ def atoms(variance: float = 1.0) -> Atoms:
     Parameters
     ----------
     variance
-        sigma^2, the variance of the normal part, below that of the logistic law, pi^2 / 3. The larger, the less data the
-        test needs and the worse the fit: see ``cdf_error``. Below 0.01 the spacing of the atoms shows.
+        sigma^2, the variance of the normal part, below that of the logistic law, pi^2 / 3. The larger, the
+        less data the test needs and the worse the fit: see ``cdf_error``. Below 0.01 the spacing of the
+        atoms shows.
 
     Examples
     --------
     >>> values, weights = atoms(1.0)
     >>> bool(abs(weights @ values**2 + 1.0 - LOGISTIC_VARIANCE) < 1e-6)
     True
+
     """
     sigma = _sigma(variance)
     values = _SPACING * np.arange(round(_RANGE / _SPACING) + 1)
@@ -90,16 +93,18 @@ def atoms(variance: float = 1.0) -> Atoms:
 
 @functools.cache
 def ridge(variance: float = 1.0, half_grid: int = 4000, penalty: float = 10.0) -> Table:
-    """Fit X_corr by the published recipe: ridge regression on ``2 * half_grid + 1`` points of [-20, 20], then clipping.
+    """Fit X_corr by the published recipe: ridge regression, then clipping.
 
-    The entries of M'M grow like ``half_grid`` and those of u shrink like its inverse, so the fitted density depends
-    on ``penalty / half_grid**2`` alone: a grid finer than 2001 points is solved on 2001. Cells are centred on the grid
-    points, so that interpolation does not move the mean (the authors' sampler moves it by -20 / ``half_grid`` / 2).
+    The recipe asks for ``2 * half_grid + 1`` points of [-20, 20]. Sums over the grid grow like ``half_grid``
+    and u shrinks like its inverse, so the fitted density depends on ``penalty / half_grid**2`` alone: a grid
+    finer than 2001 points is solved on 2001. Cells are centred on the grid points, so that interpolation does
+    not move the mean (the authors' sampler moves it by half a spacing, -0.0025).
 
     Examples
     --------
     >>> f"{cdf_error(ridge(1.0), 1.0):.1e}"
     '8.9e-04'
+
     """
     sigma = _sigma(variance)
     half_grid = check.integer("half_grid", half_grid, 1)
@@ -121,7 +126,7 @@ def ridge(variance: float = 1.0, half_grid: int = 4000, penalty: float = 10.0) -
 
 
 def cdf_error(law: Atoms | Table, variance: float = 1.0) -> float:
-    """Largest distance between the cdf of N(0, variance) + X_corr and the logistic cdf, for X_corr of either kind.
+    """Largest distance between the cdf of N(0, variance) + X_corr and the logistic cdf.
 
     A law whose mass is not 1 is taken as it is: this is how the published errors were measured.
 
@@ -129,6 +134,7 @@ def cdf_error(law: Atoms | Table, variance: float = 1.0) -> float:
     --------
     >>> cdf_error(atoms(1.0), 1.0) < 1e-7
     True
+
     """
     sigma = _sigma(variance)
     points = np.linspace(-2 * _RANGE, 2 * _RANGE, 4001)  # steps of 0.02
@@ -142,7 +148,7 @@ def _smooth_atoms(law: Atoms, points: np.ndarray, sigma: float) -> np.ndarray:
 
 
 def _smooth_table(law: Table, points: np.ndarray, sigma: float) -> np.ndarray:
-    """Cdf of the table plus normal noise: F' is constant on a cell, and the integral of Phi is z Phi(z) + phi(z)."""
+    """Cdf of the table plus normal noise: Phi averaged over every cell, by its integral z Phi(z) + phi(z)."""
     density = np.diff(law.cdf) / np.diff(law.grid)
     # Summed by parts: the density's jump at every edge meets the integral of Phi once.
     jumps = np.diff(density, prepend=0.0, append=0.0)

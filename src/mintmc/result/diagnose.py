@@ -1,0 +1,142 @@
+"""Whether a run can be trusted, in words and numbers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mintmc.acceptance.penalty import implied_temperature
+
+if TYPE_CHECKING:
+    import xarray
+
+MAX_RHAT = 1.01
+MIN_ESS_PER_CHAIN = 100
+MAX_NOISE = 4.0
+"""Above this the penalty rejects most moves, and normality of the tails matters."""
+MAX_HEATING = 1.05
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What ``diagnose`` found: numbers by name, and warnings with advice. It prints as a short report."""
+
+    numbers: dict[str, float]
+    warnings: tuple[str, ...]
+
+    @property
+    def trusted(self) -> bool:
+        """True if nothing speaks against the run."""
+        return not self.warnings
+
+    def __str__(self) -> str:
+        width = max(map(len, self.numbers))
+        lines = [f"  {name:<{width}}  {_round(value)}" for name, value in self.numbers.items()]
+        verdict = "Nothing speaks against this run." if self.trusted else "This run should not be trusted as it is:"
+        return "\n".join([*lines, verdict, *(f"  - {warning}" for warning in self.warnings)])
+
+
+def diagnose(tree: xarray.DataTree) -> Diagnosis:
+    """Say in words and numbers whether the draws of a run can be trusted.
+
+    Examples
+    --------
+    >>> import numpy as np, mintmc
+    >>> x = np.random.default_rng(0).normal(size=10_000)
+    >>> posterior = mintmc.Posterior(lambda mean, x: -0.5 * (x - mean) ** 2, x)
+    >>> sampler = mintmc.MINT(batch_size=100, alpha=0.5)
+    >>> tree = mintmc.sample(posterior, sampler, init=0.0, draws=5000, progress=False)
+    >>> mintmc.diagnose(tree).trusted
+    True
+    """
+    group = draws_group(tree)
+    settings = json.loads(tree.attrs["sampler_settings"])
+    numbers = {
+        "temperature": float(tree.attrs["temperature"]),
+        **_movement(tree),
+        **_mixing(tree, group),
+    }
+    # The noise heats the chain only where nothing corrects for it.
+    if settings.get("penalty") is False:
+        numbers["temperature with noise, at most"] = numbers["temperature"] * _heating(tree)
+    return Diagnosis(numbers, tuple(_warnings(numbers, settings, tree)))
+
+
+def draws_group(tree: xarray.DataTree) -> str:
+    """The group that holds the draws."""
+    for group in ("posterior", "tempered_posterior"):
+        if group in tree.children:
+            return group
+    raise ValueError(f"tree must have a group posterior or tempered_posterior, got {sorted(tree.children)}")
+
+
+def _movement(tree: Any) -> dict[str, float]:
+    stats = tree["sample_stats"]
+    noise = stats["log_ratio_noise"].values
+    return {
+        "acceptance": float(stats["acceptance_rate"].mean()),
+        "lowest acceptance of a chain": float(stats["acceptance_rate"].mean("draw").min()),
+        "undefined moves": int(tree.attrs["undefined_moves"]),
+        "log-ratio noise, mean": float(noise.mean()),
+        "log-ratio noise, 95%": float(np.quantile(noise, 0.95)),
+    }
+
+
+def _mixing(tree: Any, group: str) -> dict[str, float]:
+    from arviz_stats import ess, rhat
+
+    def over_all(summary: Any, choose: Any) -> float:
+        return float(choose([choose(variable.values) for variable in summary.data_vars.values()]))
+
+    bulk = over_all(ess(tree, group=group, method="bulk"), np.min)
+    touched = float(tree["sample_stats"]["data_touched"].sum()) + sum(tree.attrs["data_touched_setup"])
+    worst = {
+        "ESS, bulk": bulk,
+        "ESS, tail": over_all(ess(tree, group=group, method="tail"), np.min),
+        "ESS per million data touched": bulk / touched * 1e6 if touched else np.nan,
+    }
+    if tree[group].sizes["chain"] > 1:
+        worst = {"R-hat": over_all(rhat(tree, group=group), np.max)} | worst
+    return worst
+
+
+def _heating(tree: Any) -> float:
+    noise = tree["sample_stats"]["log_ratio_noise"].values
+    # Moves that are rejected anyway do not heat: weigh the noise by how likely a move is.
+    weight = tree["sample_stats"]["acceptance_rate"].values
+    return float(implied_temperature(np.average(noise, weights=np.maximum(weight, 1e-12))))
+
+
+def _warnings(numbers: dict[str, float], settings: dict, tree: Any):
+    chains = tree["sample_stats"].sizes["chain"]
+    rate = numbers["lowest acceptance of a chain"]
+    if rate < 0.05:
+        advice = "use a larger batch or a smaller alpha" if numbers["log-ratio noise, mean"] > 1 else "use a smaller step"
+        if settings.get("estimator") == "recycled":
+            advice = "recycled estimates need lambda near tau/2 or below; use estimator='common'"
+        yield f"a chain accepts only {rate:.1%} of its moves: {advice}"
+    if numbers["log-ratio noise, mean"] > MAX_NOISE:
+        yield (
+            f"log-ratio noise {numbers['log-ratio noise, mean']:.1f} is above {MAX_NOISE:g}: "
+            "use a larger batch or a smaller alpha"
+        )
+    hot = numbers.get("temperature with noise, at most")
+    if hot and hot > MAX_HEATING * numbers["temperature"]:
+        yield (
+            f"without penalty the noise heats the chain to T = {hot:.4g} at most, {numbers['temperature']:.4g} asked for: "
+            "use penalty=True, a larger batch or a smaller alpha"
+        )
+    if numbers["undefined moves"]:
+        yield f"{numbers['undefined moves']} moves had an undefined ratio (NaN) and were rejected: check log_likelihood"
+    if numbers.get("R-hat", 1.0) > MAX_RHAT or np.isnan(numbers.get("R-hat", 1.0)):
+        yield f"R-hat {numbers['R-hat']:.3f} is above {MAX_RHAT}: the chains disagree; run longer"
+    wanted = MIN_ESS_PER_CHAIN * chains
+    if not min(numbers["ESS, bulk"], numbers["ESS, tail"]) >= wanted:
+        yield f"ESS is below {wanted} ({MIN_ESS_PER_CHAIN} a chain): run longer"
+
+
+def _round(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"

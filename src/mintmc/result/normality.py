@@ -1,0 +1,99 @@
+"""The paper's check of its one assumption: t = sqrt(m) (mean over a batch - mean over all) is normal.
+
+For the chain that is run (common batches) what must be normal is the difference l_i(theta') - l_i(theta); give
+``other`` to check that instead of the level.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mintmc import check
+from mintmc.data import Uniform
+from mintmc.posterior import Params, Posterior, flatten
+
+
+@dataclass(frozen=True)
+class Normality:
+    """The distribution of t over random batches."""
+
+    t: np.ndarray
+    batch_size: int
+    deviation: float  # the standard deviation that t has for normal data of the same variance
+    skewness: float
+    excess_kurtosis: float
+
+    def plot(self, axes=None):
+        """Histogram of t against the normal with the same mean and variance; returns the axes."""
+        from mintmc.result.plots import normality_plot
+
+        return normality_plot(self, axes)
+
+    def __str__(self) -> str:
+        """Moments, beside those of a normal sample of the same size."""
+        count = len(self.t)
+        return (
+            f"t over {count} batches of {self.batch_size}: sd {self.t.std():.4g} (predicted {self.deviation:.4g}), "
+            f"skewness {self.skewness:.3f} +- {(6 / count) ** 0.5:.3f}, "
+            f"excess kurtosis {self.excess_kurtosis:.3f} +- {(24 / count) ** 0.5:.3f}"
+        )
+
+
+def normality(
+    posterior: Posterior,
+    params: Params,
+    batch_size: int,
+    *,
+    other: Params | None = None,
+    batches: int = 5000,
+    seed: int = 0,
+) -> Normality:
+    """Draw ``batches`` random batches and look at the distribution of t.
+
+    Parameters
+    ----------
+    posterior, params, batch_size
+        The model, the state at which to look, and m.
+    other
+        A second state: look at differences of log-likelihoods between the two, which is what MINT's ratio is made of.
+    batches, seed
+        How many batches to draw, and from which seed.
+
+    Examples
+    --------
+    >>> import numpy as np, mintmc
+    >>> x = np.random.default_rng(0).normal(size=10_000)
+    >>> posterior = mintmc.Posterior(lambda mean, x: -0.5 * (x - mean) ** 2, x)
+    >>> result = mintmc.normality(posterior, 0.0, batch_size=400, batches=1000)
+    >>> bool(abs(result.t.std() / result.deviation - 1) < 0.1)
+    True
+    """
+    if posterior.data is None:
+        raise ValueError("posterior must have data to take mini-batches of, got a density without data")
+    m = check.integer("batch_size", batch_size, 1, posterior.n, "n")
+    batches = check.integer("batches", batches, 2)
+    theta, unravel = flatten(params, "params")
+    model = posterior.model(unravel, theta.size)
+    each = jax.jit(model.each)(theta, posterior.rows)
+    if other is not None:
+        each = each - jax.jit(model.each)(flatten(other, "other")[0], posterior.rows)
+    batching = Uniform(posterior.n)
+
+    def one(key):
+        return jnp.sqrt(m) * (batching.take(each, batching.ticket(key), 0, m) - each.mean()).mean()
+
+    keys = jax.random.split(jax.random.key(check.integer("seed", seed, 0)), batches)
+    t = np.asarray(jax.jit(lambda keys: jax.lax.map(one, keys))(keys), dtype=float)
+    values = np.asarray(each, dtype=float)
+    z = (t - t.mean()) / t.std()
+    return Normality(
+        t=t,
+        batch_size=m,
+        deviation=float(values.std(ddof=1) * np.sqrt(1 - m / posterior.n)) if posterior.n > 1 else 0.0,
+        skewness=float((z**3).mean()),
+        excess_kurtosis=float((z**4).mean() - 3),
+    )
