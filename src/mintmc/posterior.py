@@ -97,7 +97,8 @@ class Posterior:
     @cached_property
     def rows(self) -> Rows:
         """The observations on the device, in their own order."""
-        return None if self.data is None else jax.tree.map(jnp.asarray, self.data.rows)
+        with jax.ensure_compile_time_eval():  # so that a first use under jit caches arrays, not tracers
+            return None if self.data is None else jax.tree.map(jnp.asarray, self.data.rows)
 
     def _density(self, theta: Array, unravel: Callable[[Array], Params]) -> Any:
         # One compilation for each structure of params, kept as long as the posterior.

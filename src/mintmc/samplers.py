@@ -16,8 +16,8 @@ from mintmc.data import BATCHINGS
 from mintmc.energy import TEMPERS, Model, Tempered
 from mintmc.kernels import metropolis
 from mintmc.kernels.base import Kernel
-from mintmc.posterior import Params, Posterior
-from mintmc.proposals import Custom, Proposal, RandomWalk
+from mintmc.posterior import Params, Posterior, flatten
+from mintmc.proposals import Custom, Proposal, RandomWalk, initial_scale
 
 
 class Sampler(Protocol):
@@ -202,6 +202,7 @@ def check_proposal_fits(proposal: Any, posterior: Posterior, params: Params) -> 
         raise TypeError(f"proposal must be RandomWalk, Langevin, Hamiltonian or Custom, got {proposal!r}")
     if isinstance(proposal, Custom):
         proposal.check_against(params)
+    initial_scale(proposal.preconditioner, flatten(params, "init")[0].size, float)
     if proposal.uses_gradient:
         _check_differentiable(proposal, posterior, params)
 

@@ -138,8 +138,11 @@ def cdf_error(law: Atoms | Table, variance: float = 1.0) -> float:
     """
     sigma = _sigma(variance)
     points = np.linspace(-2 * _RANGE, 2 * _RANGE, 4001)  # steps of 0.02
-    smooth = _smooth_atoms if isinstance(law, Atoms) else _smooth_table
-    return float(np.abs(smooth(law, points, sigma) - expit(points)).max())
+    if isinstance(law, Atoms):
+        smooth = _smooth_atoms(law, points, sigma)
+    else:
+        smooth = _smooth_table(law, points, sigma)
+    return float(np.abs(smooth - expit(points)).max())
 
 
 def _smooth_atoms(law: Atoms, points: np.ndarray, sigma: float) -> np.ndarray:
@@ -152,8 +155,9 @@ def _smooth_table(law: Table, points: np.ndarray, sigma: float) -> np.ndarray:
     density = np.diff(law.cdf) / np.diff(law.grid)
     # Summed by parts: the density's jump at every edge meets the integral of Phi once.
     jumps = np.diff(density, prepend=0.0, append=0.0)
-    z = (points[:, None] - law.grid) / sigma
-    return sigma * (z * ndtr(z) + np.exp(-z * z / 2) / math.sqrt(2 * math.pi)) @ jumps
+    edges = jumps != 0  # a clipped fit has runs of empty cells
+    z = (points[:, None] - law.grid[edges]) / sigma
+    return sigma * (z * ndtr(z) + np.exp(-z * z / 2) / math.sqrt(2 * math.pi)) @ jumps[edges]
 
 
 def _sigma(variance: float) -> float:

@@ -32,7 +32,7 @@ def mean_acceptance(log_ratio: Array, noise: Array, penalised: bool) -> Array:
 
 
 def implied_temperature(noise: Array) -> Array:
-    """Factor by which a test without penalty heats the target, for small steps; an upper bound for larger ones.
+    """Factor by which a test without penalty heats the target, for moves that change the energy little.
 
     The slope of log A(D) - log A(-D) at D = 0 without penalty is 2e/(1/2 + e), e = exp(s2/2) Phi(-s).
 

@@ -18,6 +18,7 @@ MIN_ESS_PER_CHAIN = 100
 MAX_NOISE = 4.0
 """Above this the penalty rejects most moves, and normality of the tails matters."""
 MAX_HEATING = 1.05
+IMPLIED = "temperature that the noise implies"
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def diagnose(tree: xarray.DataTree) -> Diagnosis:
     }
     # The noise heats the chain only where nothing corrects for it.
     if settings.get("penalty") is False:
-        numbers["temperature with noise, at most"] = numbers["temperature"] * _heating(tree)
+        numbers[IMPLIED] = numbers["temperature"] * _heating(tree)
     return Diagnosis(numbers, tuple(_warnings(numbers, settings, tree)))
 
 
@@ -105,7 +106,7 @@ def _mixing(tree: Any, group: str) -> dict[str, float]:
 
 def _heating(tree: Any) -> float:
     noise = tree["sample_stats"]["log_ratio_noise"].values
-    # Moves that are rejected anyway do not heat: weigh the noise by how likely a move is.
+    # Moves that are rejected anyway do not heat: weigh the noise by how likely a move is. Good to a tenth.
     weight = tree["sample_stats"]["acceptance_rate"].values
     return float(implied_temperature(np.average(noise, weights=np.maximum(weight, 1e-12))))
 
@@ -123,10 +124,10 @@ def _warnings(numbers: dict[str, float], settings: dict, tree: Any):
             f"log-ratio noise {numbers['log-ratio noise, mean']:.1f} is above {MAX_NOISE:g}: "
             "use a larger batch or a smaller alpha"
         )
-    hot = numbers.get("temperature with noise, at most")
+    hot = numbers.get(IMPLIED)
     if hot and hot > MAX_HEATING * numbers["temperature"]:
         yield (
-            f"without penalty the noise heats the chain to T = {hot:.4g} at most, {numbers['temperature']:.4g} asked for: "
+            f"without penalty the noise heats the chain to about T = {hot:.4g}, {numbers['temperature']:.4g} asked for: "
             "use penalty=True, a larger batch or a smaller alpha"
         )
     if numbers["undefined moves"]:

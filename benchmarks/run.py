@@ -1,0 +1,81 @@
+"""Ratios measured side by side in one run: mintmc against hand-written C, large n against small n.
+
+    make bench
+
+Seconds differ from machine to machine; ratios much less so. Results go to benchmarks/results.json.
+"""
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+
+import mintmc
+from mintmc.experiments import tied_means
+
+HERE = Path(__file__).parent
+CHAINS, DRAWS, ROUNDS = 8, 100_000, 3
+
+
+def time_c(steps=300_000):
+    """Microseconds per step of the C loop, on one core."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        raise SystemExit("the comparison needs a C compiler (cc or gcc)")
+    program = HERE / "build" / "mint_step"
+    program.parent.mkdir(exist_ok=True)
+    source = str(HERE / "mint_step.c")
+    subprocess.run([compiler, "-O3", "-march=native", "-ffast-math", source, "-o", str(program), "-lm"], check=True)
+    out = subprocess.run([str(program), str(steps)], check=True, capture_output=True, text=True).stdout
+    return float(out.split()[0])
+
+
+def time_mint(posterior, draws=DRAWS):
+    """Core-microseconds per step of one chain: wall time of the draws, times cores, over all chains' steps."""
+    tree = mintmc.sample(
+        posterior, mintmc.MINT(1000, alpha=0.5), init=np.array([0.5, 0.0]), draws=draws, chains=CHAINS, progress=False
+    )
+    cores = min(CHAINS, len(os.sched_getaffinity(0)))
+    return tree.attrs["sampling_time"] * cores / (CHAINS * draws) * 1e6
+
+
+def posterior_of(n):
+    return mintmc.Posterior(tied_means.log_likelihood, tied_means.simulate(n), tied_means.log_prior)
+
+
+def time_import():
+    """Seconds to import the package in a new interpreter."""
+    begun = time.perf_counter()
+    subprocess.run(["python", "-c", "import mintmc"], check=True)
+    return time.perf_counter() - begun
+
+
+def main():
+    posterior = posterior_of(1_000_000)
+    # The machine drifts: measure both in turn and take each one's best.
+    rounds = [(time_c(), time_mint(posterior)) for _ in range(ROUNDS)]
+    c, ours = (min(times) for times in zip(*rounds, strict=True))
+    small, large = posterior_of(100_000), posterior_of(10_000_000)
+    sizes = [(time_mint(small), time_mint(large)) for _ in range(ROUNDS)]
+    at_small, at_large = (min(times) for times in zip(*sizes, strict=True))
+    results = {
+        "C, one core: microseconds a step": c,
+        "mintmc, 8 chains: core-microseconds a step": ours,
+        "mintmc over C (bar 2.0)": ours / c,
+        "step at n = 1e7 over n = 1e5 (bar 1.5)": at_large / at_small,
+        "import mintmc: seconds (bar 2)": min(time_import() for _ in range(3)),
+    }
+    for name, value in results.items():
+        print(f"{name:50} {value:.2f}")
+    machine = {"cores": os.cpu_count(), "machine": platform.machine(), "jax": jax.__version__}
+    (HERE / "results.json").write_text(json.dumps(results | machine, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""Exact invariance: draw from the target, apply the kernel, compare with the target.
+
+The target is the tempered posterior of a Gaussian mean: N(0, 1/n_eff) exactly, and differences of log-likelihoods are normal,
+so that mini-batch kernels with the penalty are exact as well (up to the estimate of the variance).
+"""
+
+from dataclasses import dataclass, replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from truth import LIMIT, apply_kernel, gaussian_data, gaussian_log_likelihood
+
+import mintmc
+from mintmc.data import Uniform
+from mintmc.kernels import metropolis
+from mintmc.proposals import Tuning
+
+N_EFF, M, STATES = 100, 200, 60_000
+MANY = mintmc.Posterior(gaussian_log_likelihood, gaussian_data(20_000))  # for batches
+FEW = mintmc.Posterior(gaussian_log_likelihood, gaussian_data(100))  # for full passes
+TEMPERATURE, FULL_TEMPERATURE = MANY.n / N_EFF, FEW.n / N_EFF
+
+
+@dataclass(frozen=True)
+class LangevinWithoutReverse(mintmc.Langevin):
+    """Broken: as if the proposal were symmetric."""
+
+    def move(self, noise, here, visit, tuning):
+        there, ratio = super().move(noise, here, visit, tuning)
+        return there, jnp.zeros_like(ratio)
+
+
+def drifting_walk(correct):
+    """A walk that prefers to go right, with and without the ratio that makes up for it."""
+
+    def sample(key, theta):
+        return theta + 0.1 * jax.random.normal(key) + 0.05
+
+    def log_ratio(here, there):
+        return (-((here - there - 0.05) ** 2) + (there - here - 0.05) ** 2) / (2 * 0.1**2)
+
+    return mintmc.Custom(sample, log_ratio if correct else None)
+
+
+def key_used_twice(kernel):
+    """Broken: proposal and decision from one key."""
+
+    def randomness(key):
+        noise = kernel.randomness(key)
+        return noise._replace(log_uniform=jnp.log(jax.random.uniform(jax.random.split(key)[0])))
+
+    return kernel._replace(randomness=randomness)
+
+
+def worst_distance(sampler, wrap=lambda kernel: kernel, steps=4, step_size=0.15):
+    """Largest distance, in standard errors, of mean, variance and fourth moment after a few steps."""
+    posterior = FEW if isinstance(sampler, mintmc.MetropolisHastings) else MANY
+    vector, unravel = jax.flatten_util.ravel_pytree(jnp.zeros(()))
+    kernel = wrap(
+        sampler.kernel(posterior.model(unravel, 1), vector, unravel, lambda p: jax.flatten_util.ravel_pytree(p)[0])
+    )
+    z = np.random.default_rng(7).normal(size=(STATES, 1)).astype(np.float32)
+    # Exact moments of the starting sample, so that only what the kernel adds is judged.
+    z = (z - z.mean()) / z.std()
+    tuning = Tuning(jnp.asarray(step_size), None)
+    # Uniform subsets: slices of one fixed shuffle would be only n/m different batches.
+    ends = apply_kernel(kernel, Uniform(posterior.n), posterior.rows, z / np.sqrt(N_EFF), tuning, steps, seed=11)
+    ends = ends[:, 0].astype(float) * np.sqrt(N_EFF)
+    deviations = [ends.mean() / 1, (np.mean(ends**2) - 1) / np.sqrt(2), (np.mean(ends**4) - 3) / np.sqrt(96)]
+    return float(np.max(np.abs(deviations)) * np.sqrt(STATES))
+
+
+def mint(**settings):
+    return mintmc.MINT(**({"batch_size": M, "temperature": TEMPERATURE} | settings))
+
+
+RIGHT = {
+    "full random walk": mintmc.MetropolisHastings(mintmc.RandomWalk(), FULL_TEMPERATURE),
+    "full Langevin": mintmc.MetropolisHastings(mintmc.Langevin(), FULL_TEMPERATURE),
+    "full Hamiltonian": mintmc.MetropolisHastings(mintmc.Hamiltonian(steps=3), FULL_TEMPERATURE),
+    "full custom": mintmc.MetropolisHastings(drifting_walk(correct=True), FULL_TEMPERATURE),
+    "MINT random walk": mint(),
+    "MINT Langevin": mint(proposal=mintmc.Langevin()),
+    "MINT Hamiltonian": mint(proposal=mintmc.Hamiltonian(steps=3)),
+    "MINT custom": mint(proposal=drifting_walk(correct=True)),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_the_target_is_invariant(name):
+    assert worst_distance(RIGHT[name]) < LIMIT
+
+
+BROKEN = {
+    "wrong n_eff": (replace(RIGHT["MINT random walk"], temperature=TEMPERATURE * 1.1), lambda k: k),
+    "wrong n_eff, full": (replace(RIGHT["full random walk"], temperature=FULL_TEMPERATURE * 1.1), lambda k: k),
+    "no reverse density": (mint(proposal=LangevinWithoutReverse()), lambda k: k),
+    "no reverse density, full": (mintmc.MetropolisHastings(LangevinWithoutReverse(), FULL_TEMPERATURE), lambda k: k),
+    "no reverse density, custom": (mint(proposal=drifting_walk(correct=False)), lambda k: k),
+    "no penalty": (mint(penalty=False), lambda k: k),
+    "independent batches without penalty": (mint(estimator="independent", penalty=False), lambda k: k),
+    "key used twice": (RIGHT["MINT random walk"], key_used_twice),
+    "key used twice, full": (RIGHT["full random walk"], key_used_twice),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_twin_is_caught(name):
+    sampler, wrap = BROKEN[name]
+    assert worst_distance(sampler, wrap, steps=6) > LIMIT
+
+
+def test_one_step_from_a_key_is_the_bulk_step():
+    sampler = mint(proposal=mintmc.Langevin())
+    vector, unravel = jax.flatten_util.ravel_pytree(jnp.zeros(()))
+    kernel = sampler.kernel(MANY.model(unravel, 1), vector, unravel, lambda p: p)
+    rows = MANY.rows
+    batch = {"test": rows[:M], "gradient": rows[M : 2 * M]}
+    key, tuning = jax.random.key(0), Tuning(jnp.asarray(0.1), None)
+    state = kernel.init(vector, batch)
+    one = kernel.step(key, state, batch, tuning)
+    other = kernel.advance(kernel.randomness(key), state, batch, tuning)
+    assert jax.tree.all(jax.tree.map(jnp.array_equal, one, other))
+    assert isinstance(state, metropolis.State)
