@@ -4,10 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from truth import LIMIT
 
 import mintmc
 from mintmc.experiments.report import mean_and_error
+from truth import LIMIT
 
 N, M, DIM, TEMPERATURE = 20_000, 2000, 20, 100.0  # n_eff = 200
 

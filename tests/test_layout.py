@@ -29,7 +29,7 @@ def imports(path):
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mintmc"):
             parts = node.module.split(".")
-            yield from [parts[1]] if len(parts) > 1 else [alias.name for alias in node.names if alias.name in ORDER]
+            yield from ([parts[1]] if len(parts) > 1 else [alias.name for alias in node.names if alias.name in ORDER])
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from truth import LIMIT, distance, gaussian_data, gaussian_log_likelihood
 
 import mintmc
+from truth import LIMIT, distance, gaussian_data, gaussian_log_likelihood
 
 N, M = 100_000, 1000
 ALPHAS = [0.5, 0.8, 0.95, 0.995]
@@ -19,9 +19,7 @@ def posterior():
 
 def run(posterior, draws=60_000, **settings):
     sampler = mintmc.MINT(batch_size=M, **settings)
-    tree = mintmc.sample(
-        posterior, sampler, init=0.0, draws=draws, chains=8, seed=1, progress=False
-    )
+    tree = mintmc.sample(posterior, sampler, init=0.0, draws=draws, chains=8, seed=1, progress=False)
     # In units of the tempered posterior: standard normal if all is right.
     return tree, tree["tempered_posterior"]["theta"].values * np.sqrt(N / tree.attrs["temperature"])
 
@@ -78,7 +76,7 @@ def test_recycled_freezes_where_common_does_not(posterior):
 
 
 def test_independent_batches_with_penalty_are_right_but_slower(posterior):
-    common, z_common = run(posterior, alpha=0.5)
+    common, _ = run(posterior, alpha=0.5)
     independent, z = run(posterior, alpha=0.5, estimator="independent")
     assert distance(z**2, 1.0) < LIMIT
     noise = [float(tree["sample_stats"]["log_ratio_noise"].mean()) for tree in (common, independent)]

@@ -44,6 +44,8 @@ def apply_kernel(kernel, batching, rows, thetas, tuning: Tuning, steps: int, see
         return kernel.position(state)
 
     keys = jax.random.split(jax.random.key(seed), len(thetas))
-    return np.asarray(jax.jit(lambda keys, thetas: jax.lax.map(lambda a: one(*a), (keys, thetas), batch_size=512))(
-        keys, jnp.asarray(thetas)
-    ))
+    return np.asarray(
+        jax.jit(lambda keys, thetas: jax.lax.map(lambda a: one(*a), (keys, thetas), batch_size=512))(
+            keys, jnp.asarray(thetas)
+        )
+    )

@@ -54,7 +54,7 @@ class Estimate(NamedTuple):
 class Model:
     """Log-likelihood of one datum and log prior, as functions of a flat vector of parameters."""
 
-    log_likelihood: Callable[[Array, Rows], Array] | None  # None for a density without data
+    log_likelihood: Any  # (theta, datum) -> scalar; None for a density without data
     log_prior: Callable[[Array], Array]
     n: int
     block: int  # rows of a full pass that are worked on at a time
@@ -148,9 +148,9 @@ class Tempered:
 
     def _scaled_mean(self, each: Array) -> Estimate:
         m = each.shape[0]
-        mean = each.mean()
+        mean = jnp.dot(each, jnp.ones_like(each)) / m
         # One row has no sample variance: its noise is unknown (NaN), not zero.
-        variance = jnp.sum((each - mean) ** 2) / (m - 1) if m > 1 else jnp.full_like(mean, jnp.nan)
+        variance = jnp.vdot(each - mean, each - mean) / (m - 1) if m > 1 else jnp.full_like(mean, jnp.nan)
         unseen = 1 - m / self.model.n
         return Estimate(self.n_eff * mean, self.n_eff**2 * variance / m * unseen)
 

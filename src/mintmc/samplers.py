@@ -11,7 +11,7 @@ import jax
 from jax import Array
 
 from mintmc import check
-from mintmc.acceptance.minibatch import ESTIMATORS
+from mintmc.acceptance.minibatch import ESTIMATORS, AcceptanceTest
 from mintmc.data import BATCHINGS
 from mintmc.energy import TEMPERS, Model, Tempered
 from mintmc.kernels import metropolis
@@ -87,9 +87,7 @@ class MetropolisHastings:
         """The kernel of one chain."""
         target = Tempered(model, self.target_temperature(model.n), self.temper)
         proposal = on_vectors(self.proposal, unravel, ravel)
-        return metropolis.kernel(
-            metropolis.Settings(target, proposal, None, model.n, theta.size, theta.dtype)
-        )
+        return metropolis.kernel(metropolis.Settings(target, proposal, None, model.n, theta.size, theta.dtype))
 
 
 @dataclass(frozen=True)
@@ -178,17 +176,16 @@ class MINT:
         """The temperature of the distribution that its draws come from."""
         if self.temperature is not None:
             return float(self.temperature)
-        lam = self.lam if self.lam is not None else self.alpha * math.log(self.batch_size) / math.log(n)
-        return n ** (1 - lam)
+        if self.lam is not None:
+            return n ** (1 - self.lam)
+        return n / self.batch_size ** (self.alpha or 0)  # n^lambda = (n^tau)^alpha
 
     def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
         """The kernel of one chain."""
         target = Tempered(model, self.target_temperature(model.n), self.temper)
         proposal = on_vectors(self.proposal, unravel, ravel)
-        test = ESTIMATORS[self.estimator](self.penalty)
-        return metropolis.kernel(
-            metropolis.Settings(target, proposal, test, self.batch_size, theta.size, theta.dtype)
-        )
+        test: AcceptanceTest = ESTIMATORS[self.estimator](self.penalty)
+        return metropolis.kernel(metropolis.Settings(target, proposal, test, self.batch_size, theta.size, theta.dtype))
 
 
 def on_vectors(proposal: Proposal, unravel: Callable, ravel: Callable) -> Proposal:
@@ -211,7 +208,7 @@ def _check_differentiable(proposal: Proposal, posterior: Posterior, params: Para
     kind = type(proposal).__name__
     try:
         jax.eval_shape(jax.grad(posterior.log_prior, allow_int=False), jax.tree.map(jax.numpy.asarray, params))
-        if posterior.data is not None:
+        if posterior.data is not None and posterior.log_likelihood is not None:
             datum = jax.tree.map(lambda leaf: leaf[0], posterior.data.rows)
             jax.eval_shape(jax.grad(posterior.log_likelihood), jax.tree.map(jax.numpy.asarray, params), datum)
     except Exception as error:

@@ -115,16 +115,13 @@ def test_the_error_of_a_table_is_that_of_its_interpolated_law():
     table = Table(np.array([-4.0, -1.0, 0.5, 3.0]), np.array([0.0, 0.2, 0.7, 1.0]))
     mass = np.repeat(np.diff(table.cdf) / 200, 200)
     inside = [
-        low + (high - low) * (np.arange(200) + 0.5) / 200
-        for low, high in zip(table.grid, table.grid[1:], strict=False)
+        low + (high - low) * (np.arange(200) + 0.5) / 200 for low, high in zip(table.grid, table.grid[1:], strict=False)
     ]
     cut = Atoms(np.concatenate(inside), mass)
     assert correction.cdf_error(table, 1.0) == pytest.approx(correction.cdf_error(cut, 1.0), abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    "function", [correction.atoms, correction.ridge, lambda v: correction.cdf_error(None, v)]
-)
+@pytest.mark.parametrize("function", [correction.atoms, correction.ridge, lambda v: correction.cdf_error(None, v)])
 @pytest.mark.parametrize("variance", [0.0, -1.0, LOGISTIC_VARIANCE, 4.0, math.nan])
 def test_variance_out_of_range(function, variance):
     with pytest.raises(ValueError, match=rf"variance must be in \(0, 3\.28987\), got {variance:g}"):

@@ -188,9 +188,7 @@ def test_table_holds_the_cheapest_feasible_test():
 
 
 # 13001 = 1 mod 50: the last look but one is at clock n - 1, and the error bends within 1 / sqrt(n) of 0.
-@pytest.mark.parametrize(
-    ("n", "batch_size", "epsilon"), [(13000, 250, 0.001), (13001, 250, 0.01), (13001, 500, 0.05)]
-)
+@pytest.mark.parametrize(("n", "batch_size", "epsilon"), [(13000, 250, 0.001), (13001, 250, 0.01), (13001, 500, 0.05)])
 def test_interpolation_of_the_table(n, batch_size, epsilon):
     drifts = np.linspace(0, 10, 2001)
     nodes = design._nodes(drifts)
@@ -204,9 +202,7 @@ def test_interpolation_of_the_table(n, batch_size, epsilon):
 
 def test_far_from_the_threshold_the_table_is_cheaper_than_the_conservative_test():
     found = design.table(2000, 0.1, (50, 100), (0.01, 0.1), half_points=20)
-    assert Design(found.batch_size[20], found.epsilon[20]) == design.conservative(
-        2000, 0.1, (50, 100), (0.01, 0.1)
-    )
+    assert Design(found.batch_size[20], found.epsilon[20]) == design.conservative(2000, 0.1, (50, 100), (0.01, 0.1))
     assert found.epsilon[-1] > found.epsilon[20]
 
 

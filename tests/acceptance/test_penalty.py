@@ -26,6 +26,7 @@ def test_detailed_balance_holds_with_the_penalty_and_only_with_it(ratio, noise):
 
 def test_mean_acceptance_is_the_integral_over_the_noise():
     for penalised in (True, False):
+
         def integrand(z, shift=0.5 if penalised else 0.0):
             return min(1, np.exp(-0.7 + z - shift)) * stats.norm.pdf(z)
 

@@ -2,10 +2,10 @@ import json
 
 import numpy as np
 import pytest
-from truth import LIMIT, distance
 
 import mintmc
 from mintmc.experiments import tied_means
+from truth import LIMIT, distance
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from truth import LIMIT, apply_kernel, gaussian_data, gaussian_log_likelihood
 
 import mintmc
 from mintmc.data import Uniform
 from mintmc.kernels import metropolis
 from mintmc.proposals import Tuning
+from truth import LIMIT, apply_kernel, gaussian_data, gaussian_log_likelihood
 
 N_EFF, M, STATES = 100, 200, 60_000
 MANY = mintmc.Posterior(gaussian_log_likelihood, gaussian_data(20_000))  # for batches
@@ -95,9 +95,15 @@ def test_the_target_is_invariant(name):
 
 BROKEN = {
     "wrong n_eff": (replace(RIGHT["MINT random walk"], temperature=TEMPERATURE * 1.1), lambda k: k),
-    "wrong n_eff, full": (replace(RIGHT["full random walk"], temperature=FULL_TEMPERATURE * 1.1), lambda k: k),
+    "wrong n_eff, full": (
+        replace(RIGHT["full random walk"], temperature=FULL_TEMPERATURE * 1.1),
+        lambda k: k,
+    ),
     "no reverse density": (mint(proposal=LangevinWithoutReverse()), lambda k: k),
-    "no reverse density, full": (mintmc.MetropolisHastings(LangevinWithoutReverse(), FULL_TEMPERATURE), lambda k: k),
+    "no reverse density, full": (
+        mintmc.MetropolisHastings(LangevinWithoutReverse(), FULL_TEMPERATURE),
+        lambda k: k,
+    ),
     "no reverse density, custom": (mint(proposal=drifting_walk(correct=False)), lambda k: k),
     "no penalty": (mint(penalty=False), lambda k: k),
     "independent batches without penalty": (mint(estimator="independent", penalty=False), lambda k: k),

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-from truth import gaussian_data, gaussian_log_likelihood
 
 import mintmc
+from truth import gaussian_data, gaussian_log_likelihood
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,9 @@ import arviz_stats
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from truth import gaussian_data
 
 import mintmc
+from truth import gaussian_data
 
 
 def tree_of(init, log_likelihood, **settings):

@@ -1,10 +1,10 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from truth import gaussian_data, gaussian_log_likelihood
 
 import mintmc
 from mintmc.run import sample as runner
+from truth import gaussian_data, gaussian_log_likelihood
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,8 @@ def test_data_are_reshuffled_along_the_run(posterior, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("proposal", "target"), [(mintmc.RandomWalk(), 0.3), (mintmc.Langevin(), 0.5), (mintmc.Hamiltonian(steps=3), 0.65)]
+    ("proposal", "target"),
+    [(mintmc.RandomWalk(), 0.3), (mintmc.Langevin(), 0.5), (mintmc.Hamiltonian(steps=3), 0.65)],
 )
 def test_warm_up_reaches_the_target_acceptance_and_freezes(posterior, proposal, target):
     tree = draws_of(posterior, mintmc.MINT(batch_size=200, alpha=0.5, proposal=proposal), draws=4000, warmup=2000)

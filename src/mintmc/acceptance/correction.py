@@ -138,10 +138,7 @@ def cdf_error(law: Atoms | Table, variance: float = 1.0) -> float:
     """
     sigma = _sigma(variance)
     points = np.linspace(-2 * _RANGE, 2 * _RANGE, 4001)  # steps of 0.02
-    if isinstance(law, Atoms):
-        smooth = _smooth_atoms(law, points, sigma)
-    else:
-        smooth = _smooth_table(law, points, sigma)
+    smooth = _smooth_atoms(law, points, sigma) if isinstance(law, Atoms) else _smooth_table(law, points, sigma)
     return float(np.abs(smooth - expit(points)).max())
 
 

@@ -40,9 +40,7 @@ _SURELY_STOPPED = 1e-15
 class Performance(NamedTuple):
     """What a sequential test does on average, for each mu_std asked for."""
 
-    error: (
-        np.ndarray
-    )  # probability of the wrong decision; at mu_std = 0, of "below the threshold" before the last look
+    error: np.ndarray  # probability of the wrong decision; at mu_std = 0, of "below the threshold" before the last look
     looks: np.ndarray  # expected number of looks
     fraction: np.ndarray  # expected fraction of the data read
 

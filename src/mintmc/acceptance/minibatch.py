@@ -39,7 +39,14 @@ class AcceptanceTest(Protocol):
         ...
 
     def decide(
-        self, log_uniform: Array, here: Array, there: Array, log_q: Array, memory: Any, batch: Batch, target: Tempered
+        self,
+        log_uniform: Array,
+        here: Array,
+        there: Array,
+        log_q: Array,
+        memory: Any,
+        batch: Batch,
+        target: Tempered,
     ) -> tuple[Decision, Any]:
         """Accept or reject a move, and the memory of the proposed state."""
         ...
@@ -107,7 +114,7 @@ class Independent:
         return decide(log_uniform, ratio, change.noise), memory
 
 
-ESTIMATORS = {"common": Common, "recycled": Recycled, "independent": Independent}
+ESTIMATORS: dict[str, Any] = {"common": Common, "recycled": Recycled, "independent": Independent}
 
 
 def _corrected(estimate: Estimate, batch: Rows, penalised: bool) -> Array:

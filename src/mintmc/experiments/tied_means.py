@@ -186,14 +186,23 @@ def _page(scale, trees, draws, truth, hits) -> Page:
         exact = truth.mean(f)
         for name, theta in draws.items():
             mean, error = mean_and_error(f(theta[..., 0], theta[..., 1]))
-            page.claim(moment, LABELS[name], f"{exact:.4f} (exact)", f"{mean:.4f} ± {error:.4f}", z=(mean - exact) / error)
+            page.claim(
+                moment,
+                LABELS[name],
+                f"{exact:.4f} (exact)",
+                f"{mean:.4f} ± {error:.4f}",
+                z=(mean - exact) / error,
+            )
     for name, tree in trees.items():
         stats = tree["sample_stats"]
         page.fact(f"{LABELS[name]}: acceptance", float(stats["acceptance_rate"].mean()))
         page.fact(f"{LABELS[name]}: log-ratio noise", float(stats["log_ratio_noise"].mean()))
         page.fact(f"{LABELS[name]}: step size", float(np.mean(tree.attrs["step_size"])))
         page.fact(f"{LABELS[name]}: data touched per draw", float(stats["data_touched"].mean()))
-        page.fact(f"{LABELS[name]}: microseconds per draw", tree.attrs["sampling_time"] / stats["accepted"].size * 1e6)
+        page.fact(
+            f"{LABELS[name]}: microseconds per draw",
+            tree.attrs["sampling_time"] / stats["accepted"].size * 1e6,
+        )
     page.note(
         "The paper's mean of 20 ratios is biased upwards: a ball of radius 0.01 is visited "
         "a few dozen times in 1e6 draws, and a ratio of small counts is too large on average. "

@@ -7,4 +7,14 @@ from mintmc.proposals.langevin import Langevin
 from mintmc.proposals.random_walk import RandomWalk
 from mintmc.proposals.tuning import Tuning, initial_scale
 
-__all__ = ["Custom", "Hamiltonian", "Langevin", "Point", "Proposal", "RandomWalk", "Tuning", "Visit", "initial_scale"]
+__all__ = [
+    "Custom",
+    "Hamiltonian",
+    "Langevin",
+    "Point",
+    "Proposal",
+    "RandomWalk",
+    "Tuning",
+    "Visit",
+    "initial_scale",
+]

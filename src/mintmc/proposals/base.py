@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, Protocol
 from jax import Array
 
 from mintmc import check
-from mintmc.energy import Density
 from mintmc.proposals.tuning import Preconditioner, Tuning, check_preconditioner
 
 
@@ -16,8 +15,8 @@ class Point(NamedTuple):
     """A state and what is known of the target there; None where it is not needed or not known."""
 
     theta: Array
-    gradient: Array | None = None
-    density: Density | None = None
+    gradient: Any = None
+    density: Any = None  # a Density
 
 
 Visit = Callable[[Array], Point]
@@ -27,11 +26,30 @@ Visit = Callable[[Array], Point]
 class Proposal(Protocol):
     """A proposal q(theta -> theta')."""
 
-    step_size: float | None
-    target_acceptance: float
-    preconditioner: Preconditioner
-    uses_gradient: bool
-    visits: int  # states visited in one move, the starting one not counted
+    @property
+    def step_size(self) -> float | None:
+        """What was given; None to adapt it."""
+        ...
+
+    @property
+    def target_acceptance(self) -> float:
+        """What adaptation aims at."""
+        ...
+
+    @property
+    def preconditioner(self) -> Preconditioner:
+        """What was given, or how to adapt it."""
+        ...
+
+    @property
+    def uses_gradient(self) -> bool:
+        """Whether a visit must know the gradient."""
+        ...
+
+    @property
+    def visits(self) -> int:
+        """States visited in one move, the starting one not counted."""
+        ...
 
     def noise(self, key: Array, dim: int, dtype: Any) -> Any:
         """All randomness of one move; it must not depend on the state, so that it can be drawn in bulk."""

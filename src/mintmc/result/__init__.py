@@ -1,0 +1,1 @@
+"""What a run leaves: the tree of draws, diagnostics, plots."""

@@ -115,7 +115,9 @@ def _warnings(numbers: dict[str, float], settings: dict, tree: Any):
     chains = tree["sample_stats"].sizes["chain"]
     rate = numbers["lowest acceptance of a chain"]
     if rate < 0.05:
-        advice = "use a larger batch or a smaller alpha" if numbers["log-ratio noise, mean"] > 1 else "use a smaller step"
+        advice = (
+            "use a larger batch or a smaller alpha" if numbers["log-ratio noise, mean"] > 1 else "use a smaller step"
+        )
         if settings.get("estimator") == "recycled":
             advice = "recycled estimates need lambda near tau/2 or below; use estimator='common'"
         yield f"a chain accepts only {rate:.1%} of its moves: {advice}"

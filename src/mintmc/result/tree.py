@@ -63,15 +63,14 @@ class Draws:
 
     def write(self, chain: int, first: int, last: int, record: Any) -> None:
         """Copy a stretch of one chain from the device."""
-        here, info = (chain, slice(first, last)), record.info
-        kept = slice(0, last - first)
+        here, kept = (chain, slice(first, last)), slice(0, last - first)
         self.theta[here] = np.asarray(record.theta)[kept]
-        for name in STATISTICS:
-            getattr(self, name)[here] = np.asarray(getattr(info, name))[kept]
-        if info.data_touched is not None:
-            self.data_touched[here] = np.asarray(info.data_touched)[kept]
-        if info.density is not None:
-            self.energy[here] = -sum(np.asarray(part)[kept].astype(np.float64) for part in info.density)
+        for name, values in zip(STATISTICS, np.asarray(record.statistics)[kept].T, strict=True):
+            getattr(self, name)[here] = values
+        if record.data_touched is not None:
+            self.data_touched[here] = np.asarray(record.data_touched)[kept]
+        if record.density is not None:
+            self.energy[here] = -sum(np.asarray(part)[kept].astype(np.float64) for part in record.density)
 
     def first(self, draws: int) -> Draws:
         """The draws made so far."""

@@ -22,7 +22,7 @@ _FIRST_WINDOW = 25
 class Moments(NamedTuple):
     """Running mean and sum of squared deviations (Welford): vectors, or vector and matrix."""
 
-    count: Array
+    total: Array
     mean: Array
     squares: Array
 
@@ -37,7 +37,7 @@ class Adaptation(NamedTuple):
     scale: Array | None
 
 
-def start(proposal: Proposal, theta: Array, first_step: float) -> Adaptation:
+def start(proposal: Any, theta: Array, first_step: float) -> Adaptation:
     """The state of adaptation before the first step."""
     dim, dtype = theta.size, theta.dtype
     scale = initial_scale(proposal.preconditioner, dim, dtype)
@@ -46,9 +46,8 @@ def start(proposal: Proposal, theta: Array, first_step: float) -> Adaptation:
         step = proposal.unit_step(dim)
     log_step = jnp.log(jnp.asarray(step, dtype))
     moments = None
-    if _adapts_scale(proposal):
-        zero = jnp.zeros_like(scale)
-        moments = Moments(jnp.zeros((), dtype), jnp.zeros(dim, dtype), zero)
+    if scale is not None and _adapts_scale(proposal):
+        moments = Moments(jnp.zeros((), dtype), jnp.zeros(dim, dtype), jnp.zeros_like(scale))
     return Adaptation(log_step, log_step, jnp.zeros((), dtype), moments, scale)
 
 
@@ -58,7 +57,7 @@ def tuning(adaptation: Adaptation, final: bool) -> Tuning:
 
 
 def update(
-    adaptation: Adaptation, proposal: Proposal, acceptance_rate: Array, theta: Array, window_ends: Array
+    adaptation: Adaptation, proposal: Any, acceptance_rate: Array, theta: Array, window_ends: Array
 ) -> Adaptation:
     """Learn from one step."""
     if proposal.step_size is None:
@@ -93,7 +92,7 @@ def _adapts_scale(proposal: Proposal) -> bool:
 
 
 def _observe(moments: Any, theta: Array) -> Moments:
-    count = moments.count + 1
+    count = moments.total + 1
     before = theta - moments.mean
     mean = moments.mean + before / count
     after = theta - mean

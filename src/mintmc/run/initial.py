@@ -55,10 +55,10 @@ def check_start(posterior: Posterior, thetas: list[Array], unravel: Callable[[Ar
     model = posterior.model(unravel, thetas[0].size)
     distinct = {theta.tobytes(): theta for theta in map(np.asarray, thetas)}.values()
     for theta in distinct:
-        prior = float(model.log_prior(theta))
+        prior = float(model.log_prior(jnp.asarray(theta)))
         if not np.isfinite(prior):
             raise ValueError(f"{prior_name} must be finite at init, got {prior} at {unravel(jnp.asarray(theta))}")
-    if posterior.data is None:
+    if posterior.data is None or posterior.log_likelihood is None:
         return
     datum = jax.tree.map(lambda leaf: leaf[0], posterior.data.rows)
     _check_scalar("log_likelihood", jax.eval_shape(posterior.log_likelihood, shape, datum))
@@ -77,7 +77,7 @@ def _split(params: Params, chains: int) -> list[Params]:
         shape = np.shape(leaf)
         if not shape or shape[0] != chains:
             raise ValueError(f"init{name} must have a leading axis of chains={chains}, got shape {shape}")
-    return [jax.tree.map(lambda leaf: np.asarray(leaf)[chain], params) for chain in range(chains)]
+    return [jax.tree.map(lambda leaf, i=i: np.asarray(leaf)[i], params) for i in range(chains)]
 
 
 def _check_scalar(name: str, value: Any) -> None:

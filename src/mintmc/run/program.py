@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from mintmc.data import Batching, Rows
+from mintmc.energy import Density
 from mintmc.kernels.base import Info, Kernel
 from mintmc.proposals import Tuning
 from mintmc.run import adapt
@@ -25,7 +26,16 @@ class Record(NamedTuple):
     """What is kept of a stretch of draws, with a leading axis of draws."""
 
     theta: Array
-    info: Info
+    statistics: Array  # accepted, acceptance_rate, log_ratio_noise, is_defined: one write instead of four
+    data_touched: Array | None
+    density: Density | None
+
+    @classmethod
+    def of(cls, theta: Array, info: Info) -> Record:
+        """The record of one draw."""
+        accepted, rate, noise, is_defined, touched, density = info
+        statistics = jnp.stack([accepted.astype(rate.dtype), rate, noise, is_defined.astype(rate.dtype)])
+        return cls(theta, statistics, touched, density)
 
 
 class Totals(NamedTuple):
@@ -81,11 +91,15 @@ def build(kernel: Kernel, batching: Batching, thin: int, capacity: int, warmup: 
         def body(i, noise, carry):
             state, record = carry
             state, info = _thinned(partial(advance, rows=rows, tuning=tuning), noise, state, thin)
-            new = Record(kernel.position(state), info)
-            return state, jax.tree.map(lambda kept, now: kept.at[i - first].set(now), record, new)
+            new = Record.of(kernel.position(state), info)
+            put = partial(jax.lax.dynamic_update_index_in_dim, index=i - first, axis=0)
+            return state, jax.tree.map(put, record, new)
 
-        example = jax.eval_shape(lambda: advance(noise_of(key), state, rows, tuning))
-        shapes = Record(kernel.position(example[0]), example[1])
+        def example() -> Record:
+            after, info = advance(noise_of(key), state, rows, tuning)
+            return Record.of(kernel.position(after), info)
+
+        shapes = jax.eval_shape(example)
         empty = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), shapes)
         return _loop(noise_of, key, first, last, block, thin, body, (state, empty))
 
@@ -99,10 +113,12 @@ def _loop(noise_of, key, first, last, block, thin, body, carry):
         start = j * block
         steps = start * thin + jnp.arange(block * thin)
         noise = jax.vmap(lambda step: noise_of(jax.random.fold_in(key, step)))(steps)
-        noise = jax.tree.map(lambda leaf: leaf.reshape(block, thin, *leaf.shape[1:]), noise)
+        if thin > 1:
+            noise = jax.tree.map(lambda leaf: leaf.reshape(block, thin, *leaf.shape[1:]), noise)
 
         def run_one(i, carry):
-            return body(i, jax.tree.map(lambda leaf: leaf[i - start, 0] if thin == 1 else leaf[i - start], noise), carry)
+            here = partial(jax.lax.dynamic_index_in_dim, index=i - start, keepdims=False)
+            return body(i, jax.tree.map(here, noise), carry)
 
         return jax.lax.fori_loop(jnp.maximum(first, start), jnp.minimum(last, start + block), run_one, carry)
 
@@ -132,7 +148,7 @@ def _merge(before: Info, now: Info) -> Info:
         acceptance_rate=before.acceptance_rate + now.acceptance_rate,
         log_ratio_noise=before.log_ratio_noise + now.log_ratio_noise,
         is_defined=before.is_defined & now.is_defined,
-        data_touched=None if now.data_touched is None else before.data_touched + now.data_touched,
+        data_touched=jax.tree.map(jnp.add, before.data_touched, now.data_touched),
     )
 
 

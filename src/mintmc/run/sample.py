@@ -120,7 +120,14 @@ def sample(
         "sampling": time.perf_counter() - warmed,
     }
     facts = RunFacts(
-        sampler, posterior.n, sampler.target_temperature(posterior.n), seed, warmup, thin, timings, run.facts()
+        sampler,
+        posterior.n,
+        sampler.target_temperature(posterior.n),
+        seed,
+        warmup,
+        thin,
+        timings,
+        run.facts(),
     )
     return build_tree(run.kept.first(finished), unravel, facts)
 
