@@ -1,4 +1,4 @@
-"""Langevin and Hamiltonian on mini-batches agree with full-batch tempered MCMC on a 20-dimensional logistic posterior."""
+"""Langevin and Hamiltonian on mini-batches agree with full-batch tempered MCMC on 20-dimensional logistic regression."""
 
 import jax
 import jax.numpy as jnp

@@ -46,7 +46,7 @@ def reproduce(
     out: Annotated[Path | None, typer.Option(help="Folder for figure, page and numbers; default results/NAME.")] = None,
     progress: Annotated[bool, typer.Option(help="Show progress bars.")] = True,
 ) -> None:
-    """Reproduce an experiment of the paper: a figure, a JSON file of numbers, and a page that sets claim beside measurement."""
+    """Reproduce an experiment of the paper: a figure, its numbers, and a page that sets claim beside measurement."""
     experiment = import_module(f"mintmc.experiments.{name.value.replace('-', '_')}")
     out = out or Path("results") / name.value
     figure = experiment.reproduce(scale.value, out, progress)

@@ -1,7 +1,7 @@
 """Exact invariance: draw from the target, apply the kernel, compare with the target.
 
-The target is the tempered posterior of a Gaussian mean: N(0, 1/n_eff) exactly, and differences of log-likelihoods are normal,
-so that mini-batch kernels with the penalty are exact as well (up to the estimate of the variance).
+The target is the tempered posterior of a Gaussian mean: N(0, 1/n_eff) exactly, and differences of log-likelihoods are
+normal, so that mini-batch kernels with the penalty are exact as well (up to the estimate of the variance).
 """
 
 from dataclasses import dataclass, replace

@@ -1,11 +1,13 @@
 """Three estimates of the log ratio on batches: three different chains behind one name.
 
 *common*: one fresh batch, the same at both ends. Only differences l_i(theta') - l_i(theta) are noisy. With the
-penalty it leaves the tempered posterior invariant under normality; without, it is Algorithm 1 of Li & Wong (2017) as it reads.
+penalty it leaves the tempered posterior invariant under normality; without, it is Algorithm 1 of Li & Wong (2017)
+as it reads.
 
-*recycled*: the estimate at theta is kept from the step that accepted it. This is the chain of the paper's proof: without
-penalty its law is exactly exp(n_eff mu + s2(theta)/2) under normality, s2(theta) the noise of the level; with it (each
-level less half its own noise, Quiroz et al. 2019) the tempered posterior. Levels are so noisy that it freezes unless lambda <= tau/2.
+*recycled*: the estimate at theta is kept from the step that accepted it. This is the chain of the paper's proof:
+without penalty its law is exactly exp(n_eff mu + s2(theta)/2) under normality, s2(theta) the noise of the level; with
+it (each level less half its own noise, Quiroz et al. 2019) the tempered posterior. Levels are so noisy that it freezes
+unless lambda <= tau/2.
 
 *independent*: fresh, different batches at both ends. For comparison only.
 """

@@ -8,8 +8,8 @@ Contiguous reads make it nearly free.
 without replacement. The permutation is a Feistel network over Z_a x Z_b with a*b just above n (Black & Rogaway
 2002); the few values that fall outside are walked along their cycle until they are back inside.
 
-A *ticket* is the randomness of one batch; ``take`` reads ``size`` rows from position ``start`` of its order. Tickets do not
-depend on the state of the chain, so the runner draws them in bulk.
+A *ticket* is the randomness of one batch; ``take`` reads ``size`` rows from position ``start`` of its order. Tickets do
+not depend on the state of the chain, so the runner draws them in bulk.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     x_i ~ N(theta1, 2)/2 + N(theta1 + theta2, 2)/2,    theta1 ~ N(0, 10),  theta2 ~ N(0, 1),    n = 1e6 at (0, 1).
 
-The second mode is at (1, -1) with the same height, so the ratio of probabilities of two small balls around them is 1. MINT with
-m = 1000 and lambda = tau/2 samples at T = n^(3/4) = 31,623.
+The second mode is at (1, -1) with the same height, so the ratio of probabilities of two small balls around them is 1.
+MINT with m = 1000 and lambda = tau/2 samples at T = n^(3/4) = 31,623.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Langevin proposal (MALA): in whitened coordinates v = e^2/2 S'g(theta) + e z, and theta' = theta + S v.
 
 The way back would need z' = -(v + e^2/2 S'g(theta')) / e, so log q(theta' -> theta) - log q(theta -> theta')
-= (|z|^2 - |z'|^2) / 2. Both gradients must come from the same batch: given the batch, the proposal is then an ordinary one.
+= (|z|^2 - |z'|^2) / 2. Both gradients must come from the same batch: given the batch, the proposal is then an ordinary
+one.
 """
 
 from __future__ import annotations

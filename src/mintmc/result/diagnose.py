@@ -129,7 +129,7 @@ def _warnings(numbers: dict[str, float], settings: dict, tree: Any):
     hot = numbers.get(IMPLIED)
     if hot and hot > MAX_HEATING * numbers["temperature"]:
         yield (
-            f"without penalty the noise heats the chain to about T = {hot:.4g}, {numbers['temperature']:.4g} asked for: "
+            f"without penalty the noise heats the chain to about T = {hot:.4g}, {numbers['temperature']:.4g} wanted: "
             "use penalty=True, a larger batch or a smaller alpha"
         )
     if numbers["undefined moves"]:

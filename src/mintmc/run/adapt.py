@@ -1,7 +1,8 @@
 """Warm-up: the step size is driven to a target acceptance, the preconditioner to the covariance of the draws.
 
 Step size: Robbins-Monro on its logarithm, averaged over time (Polyak-Ruppert). Preconditioner: the covariance of the
-states of a window; windows double in length, and each one's end starts the step size anew. After warm-up nothing changes any more.
+states of a window; windows double in length, and each one's end starts the step size anew. After warm-up nothing
+changes any more.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The compiled programs of one chain: a stretch of warm-up, and a stretch of draws.
 
 Two programs serve a whole run, whatever its length: the stretch to run is an argument. Randomness is keyed by
-the index of the step and drawn in aligned blocks, so a chain does not depend on how it is cut into stretches, on the number of
-chains or on the machine's cores: one chain is always one program.
+the index of the step and drawn in aligned blocks, so a chain does not depend on how it is cut into stretches, on the
+number of chains or on the machine's cores: one chain is always one program.
 """
 
 from __future__ import annotations

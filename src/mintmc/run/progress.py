@@ -9,6 +9,7 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     SpinnerColumn,
+    TaskID,
     TextColumn,
     TimeRemainingColumn,
 )
@@ -36,11 +37,11 @@ class Display:
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._progress.stop()
 
-    def phase(self, name: str, total: int) -> int:
+    def phase(self, name: str, total: int) -> TaskID:
         """Start a new line."""
         return self._progress.add_task(name, total=total, rate="", acceptance="")
 
-    def advance(self, phase: int, draws: int, acceptance: float) -> None:
+    def advance(self, phase: TaskID, draws: int, acceptance: float) -> None:
         """Say that more draws are done, and at which mean acceptance."""
         task = next(task for task in self._progress.tasks if task.id == phase)
         elapsed = task.elapsed or 0.0

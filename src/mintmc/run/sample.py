@@ -75,8 +75,8 @@ def sample(
     Returns
     -------
     xarray.DataTree
-        Draws in group ``posterior`` (T = 1) or ``tempered_posterior`` (any other temperature), statistics of each draw in
-        ``sample_stats``. Ready for ArviZ.
+        Draws in group ``posterior`` (T = 1) or ``tempered_posterior`` (any other temperature), statistics of each draw
+        in ``sample_stats``. Ready for ArviZ.
 
     Examples
     --------
