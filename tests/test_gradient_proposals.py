@@ -1,4 +1,4 @@
-"""Langevin and Hamiltonian on mini-batches agree with full-batch tempered MCMC on 20-dimensional logistic regression."""
+"""Langevin and Hamiltonian on mini-batches agree with tempered MCMC on logistic regression in 20 dimensions."""
 
 import jax
 import jax.numpy as jnp

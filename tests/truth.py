@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mintmc.data import open_batches
 from mintmc.experiments.report import mean_and_error
 from mintmc.proposals import Tuning
 
@@ -32,10 +33,10 @@ def apply_kernel(kernel, batching, rows, thetas, tuning: Tuning, steps: int, see
 
     def one(key, theta):
         def batch(key):
-            return {
-                role: rows if role == "all" else batching.take(rows, batching.ticket(jax.random.fold_in(key, i)), 0, m)
-                for i, (role, m) in enumerate(kernel.batches.items(), start=1)
+            tickets = {
+                role: batching.ticket(jax.random.fold_in(key, i)) for i, role in enumerate(kernel.batches, start=1)
             }
+            return open_batches(kernel.batches, batching, rows, tickets, batching.n)
 
         start, *keys = jax.random.split(key, steps + 1)
         state = kernel.init(theta, batch(start))

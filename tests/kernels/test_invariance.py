@@ -17,7 +17,7 @@ from mintmc.kernels import metropolis
 from mintmc.proposals import Tuning
 from truth import LIMIT, apply_kernel, gaussian_data, gaussian_log_likelihood
 
-N_EFF, M, STATES = 100, 200, 60_000
+N_EFF, M, STATES = 100, 200, 40_000
 MANY = mintmc.Posterior(gaussian_log_likelihood, gaussian_data(20_000))  # for batches
 FEW = mintmc.Posterior(gaussian_log_likelihood, gaussian_data(100))  # for full passes
 TEMPERATURE, FULL_TEMPERATURE = MANY.n / N_EFF, FEW.n / N_EFF
@@ -49,7 +49,7 @@ def key_used_twice(kernel):
 
     def randomness(key):
         noise = kernel.randomness(key)
-        return noise._replace(log_uniform=jnp.log(jax.random.uniform(jax.random.split(key)[0])))
+        return noise._replace(test=jnp.log(jax.random.uniform(jax.random.split(key)[0])))
 
     return kernel._replace(randomness=randomness)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -15,6 +16,13 @@ class Decision(NamedTuple):
     acceptance_rate: Array
     log_ratio_noise: Array
     is_defined: Array  # False if the ratio was NaN; such a move is rejected and counted
+    data_touched: Array | None = None  # where it varies from step to step
+    extras: dict[str, Array] = {}  # noqa: RUF012  numbers of this test alone, recorded by name
+
+
+def log_uniform(key: Array, dtype: Any) -> Array:
+    """The logarithm of a uniform number."""
+    return jnp.log(jax.random.uniform(key, dtype=dtype))
 
 
 def decide(log_uniform: Array, log_ratio: Array, noise: Array) -> Decision:

@@ -14,27 +14,27 @@ unless lambda <= tau/2.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from jax import Array
 
-from mintmc.acceptance.metropolis import Decision, decide
+from mintmc.acceptance.metropolis import Decision, decide, log_uniform
 from mintmc.acceptance.penalty import penalty
-from mintmc.data import Rows, row_count
+from mintmc.data import Batch, Rows, row_count
 from mintmc.energy import Estimate, Tempered
-
-Batch = Mapping[str, Rows]
-"""Rows by the part they play in a step: "test", "gradient", "current", or "all"."""
 
 
 class AcceptanceTest(Protocol):
     """An acceptance test on a batch; ``memory`` is what it keeps of the current state."""
 
     roles: tuple[str, ...]  # the batches that it reads in a step
-    touches: int  # likelihoods per row of a batch that it evaluates in a step
+    touches: int | None  # likelihoods per row of a batch that it evaluates in a step; None if its decision counts them
     init_touches: int  # the same for `remember`
+
+    def noise(self, key: Array, dtype: Any) -> Any:
+        """All randomness of one decision but the batches."""
+        ...
 
     def remember(self, theta: Array, batch: Batch, target: Tempered) -> Any:
         """What must be known of the first state."""
@@ -63,15 +63,17 @@ class Common:
     touches: ClassVar[int] = 2
     init_touches: ClassVar[int] = 0
 
+    noise = staticmethod(log_uniform)
+
     def remember(self, theta: Array, batch: Batch, target: Tempered) -> tuple[()]:
         """Nothing: an estimate would belong to another batch."""
         return ()
 
-    def decide(self, log_uniform, here, there, log_q, memory, batch, target):
+    def decide(self, noise, here, there, log_q, memory, batch, target):
         """Metropolis on the noisy difference, less the penalty."""
         change = target.difference(here, there, batch["test"])
         ratio = _corrected(change, batch["test"], self.penalised) + target.prior(there) - target.prior(here) + log_q
-        return decide(log_uniform, ratio, change.noise), memory
+        return decide(noise, ratio, change.noise), memory
 
 
 @dataclass(frozen=True)
@@ -83,16 +85,18 @@ class Recycled:
     touches: ClassVar[int] = 1
     init_touches: ClassVar[int] = 1
 
+    noise = staticmethod(log_uniform)
+
     def remember(self, theta: Array, batch: Batch, target: Tempered) -> Estimate:
         """The level of a state on its own batch, prior included, corrected if asked for."""
         level = target.level(theta, batch["test"])
         return Estimate(_corrected(level, batch["test"], self.penalised) + target.prior(theta), level.noise)
 
-    def decide(self, log_uniform, here, there, log_q, memory, batch, target):
+    def decide(self, noise, here, there, log_q, memory, batch, target):
         """Pseudo-marginal Metropolis."""
         proposed = self.remember(there, batch, target)
         ratio = proposed.value - memory.value + log_q
-        return decide(log_uniform, ratio, proposed.noise + memory.noise), proposed
+        return decide(noise, ratio, proposed.noise + memory.noise), proposed
 
 
 @dataclass(frozen=True)
@@ -104,16 +108,18 @@ class Independent:
     touches: ClassVar[int] = 2
     init_touches: ClassVar[int] = 0
 
+    noise = staticmethod(log_uniform)
+
     def remember(self, theta: Array, batch: Batch, target: Tempered) -> tuple[()]:
         """Nothing."""
         return ()
 
-    def decide(self, log_uniform, here, there, log_q, memory, batch, target):
+    def decide(self, noise, here, there, log_q, memory, batch, target):
         """Metropolis on the difference of two noisy levels, less the penalty of both."""
         current, proposed = target.level(here, batch["current"]), target.level(there, batch["test"])
         change = Estimate(proposed.value - current.value, proposed.noise + current.noise)
         ratio = _corrected(change, batch["test"], self.penalised) + target.prior(there) - target.prior(here) + log_q
-        return decide(log_uniform, ratio, change.noise), memory
+        return decide(noise, ratio, change.noise), memory
 
 
 ESTIMATORS: dict[str, Any] = {"common": Common, "recycled": Recycled, "independent": Independent}

@@ -15,8 +15,9 @@ not depend on the state of the chain, so the runner draws them in bulk.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -38,6 +39,36 @@ class Batching(Protocol):
     def take(self, rows: Rows, ticket: Any, start: int | Array, size: int) -> Rows:
         """``size`` rows of the batch's random order, from position ``start`` on."""
         ...
+
+
+class Stream(NamedTuple):
+    """A random order of all rows, to be read from the front as far as a test needs."""
+
+    batching: Batching
+    rows: Rows
+    ticket: Any
+
+    def take(self, start: int | Array, size: int) -> Rows:
+        """``size`` rows from position ``start`` on; what lies beyond row n begins again from the front."""
+        return self.batching.take(self.rows, self.ticket, start, size)
+
+
+Batch = Mapping[str, Any]
+"""What a step reads, by the part it plays: "all" is all rows, "stream" a Stream that is read in pieces of the size
+asked for, and any other role ("test", "gradient") a batch of rows."""
+
+
+def open_batches(sizes: Mapping[str, int], batching: Batching, rows: Rows, tickets: Mapping[str, Any], n: int) -> Batch:
+    """The batches of one step from their tickets."""
+    batch: dict[str, Any] = {}
+    for role, size in sizes.items():
+        if role == "all":
+            batch[role] = jax.tree.map(lambda leaf: leaf if leaf.shape[0] == n else leaf[:n], rows)
+        elif role == "stream":
+            batch[role] = Stream(batching, rows, tickets[role])
+        else:
+            batch[role] = batching.take(rows, tickets[role], 0, size)
+    return batch
 
 
 @dataclass(frozen=True)
@@ -68,7 +99,7 @@ class Uniform:
 
     def take(self, rows: Rows, ticket: Array, start: int | Array, size: int) -> Rows:
         """A gather of distinct rows."""
-        order = permute(ticket, start + jnp.arange(size), self.n)
+        order = permute(ticket, (start + jnp.arange(size)) % self.n, self.n)
         return jax.tree.map(lambda leaf: leaf[order], rows)
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from jax import Array
 
+from mintmc.data import Batch
 from mintmc.energy import Density
 from mintmc.proposals import Proposal
 
@@ -18,8 +19,9 @@ class Info(NamedTuple):
     acceptance_rate: Array
     log_ratio_noise: Array  # s2, before the decision
     is_defined: Array  # False if the ratio was NaN; such a move is rejected and counted
-    data_touched: Array | None  # None where every step reads the same number: Kernel.touched
-    density: Density | None  # of the new state, where it is known exactly
+    data_touched: Array | None = None  # None where every step reads the same number: Kernel.touched
+    density: Density | None = None  # of the new state, where it is known exactly
+    extras: dict[str, Array] = {}  # noqa: RUF012  numbers of this kernel alone, recorded by name
 
 
 class Kernel(NamedTuple):
@@ -30,14 +32,14 @@ class Kernel(NamedTuple):
     """
 
     randomness: Callable[[Array], Any]  # key -> noise
-    init: Callable[[Array, Mapping[str, Any]], Any]  # theta, batch -> state
-    advance: Callable[[Any, Any, Mapping[str, Any], Any], tuple[Any, Info]]  # noise, state, batch, tuning
+    init: Callable[[Array, Batch], Any]  # theta, batch -> state
+    advance: Callable[[Any, Any, Batch, Any], tuple[Any, Info]]  # noise, state, batch, tuning
     position: Callable[[Any], Array]  # state -> theta
-    batches: Mapping[str, int]  # role -> rows, the batches that one step reads; "all" is the whole data
+    batches: Mapping[str, int]  # role -> rows, the batches that one step reads
     touched: int | None  # data points that one step reads; None where it varies and Info counts it
     init_touched: int  # data points that `init` reads
     proposal: Proposal | None  # what warm-up adapts; None if nothing
 
-    def step(self, key: Array, state: Any, batch: Mapping[str, Any], tuning: Any) -> tuple[Any, Info]:
+    def step(self, key: Array, state: Any, batch: Batch, tuning: Any) -> tuple[Any, Info]:
         """One step from one key."""
         return self.advance(self.randomness(key), state, batch, tuning)

@@ -6,7 +6,6 @@ batches reads an independent one: given the gradient batch, the proposal is then
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,8 +13,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from mintmc.acceptance.metropolis import Decision, decide
+from mintmc.acceptance.metropolis import Decision, decide, log_uniform
 from mintmc.acceptance.minibatch import AcceptanceTest
+from mintmc.data import Batch
 from mintmc.energy import Tempered
 from mintmc.kernels.base import Info, Kernel
 from mintmc.proposals import Point, Proposal, Tuning
@@ -32,7 +32,7 @@ class Noise(NamedTuple):
     """The randomness of one step."""
 
     proposal: Any
-    log_uniform: Array
+    test: Any
 
 
 class Settings(NamedTuple):
@@ -49,32 +49,35 @@ class Settings(NamedTuple):
 def randomness(key: Array, settings: Settings) -> Noise:
     """Everything random in one step but the batches."""
     for_proposal, for_test = jax.random.split(key)
-    uniform = jax.random.uniform(for_test, dtype=settings.dtype)
-    return Noise(settings.proposal.noise(for_proposal, settings.dim, settings.dtype), jnp.log(uniform))
+    test_noise = log_uniform if settings.test is None else settings.test.noise
+    return Noise(
+        settings.proposal.noise(for_proposal, settings.dim, settings.dtype), test_noise(for_test, settings.dtype)
+    )
 
 
-def init(theta: Array, batch: Mapping[str, Any], settings: Settings) -> State:
+def init(theta: Array, batch: Batch, settings: Settings) -> State:
     """The first state."""
     if settings.test is None:
         return State(_visit(theta, batch, settings), ())
     return State(Point(theta), settings.test.remember(theta, batch, settings.target))
 
 
-def advance(
-    noise: Noise, state: State, batch: Mapping[str, Any], tuning: Tuning, settings: Settings
-) -> tuple[State, Info]:
+def advance(noise: Noise, state: State, batch: Batch, tuning: Tuning, settings: Settings) -> tuple[State, Info]:
     """Propose, decide, move."""
     visit = partial(_visit, batch=batch, settings=settings)
     # On all data the target at the current state is known; on a fresh batch it is not.
     here = state.point if settings.test is None else visit(state.point.theta)
     there, log_q = settings.proposal.move(noise.proposal, here, visit, tuning)
-    decision, memory = _decide(noise.log_uniform, here, there, log_q, state.memory, batch, settings)
+    decision, memory = _decide(noise.test, here, there, log_q, state.memory, batch, settings)
     kept = there if settings.test is None else Point(there.theta)
     moved = jax.tree.map(partial(jnp.where, decision.accepted), State(kept, memory), state)
-    return moved, Info(*decision, None, moved.point.density)
+    touched = decision.data_touched
+    if touched is not None:
+        touched = touched + gradients_per_step(settings) * settings.batch_size
+    return moved, Info(*decision[:4], touched, moved.point.density, decision.extras)
 
 
-def _visit(theta: Array, batch: Mapping[str, Any], settings: Settings) -> Point:
+def _visit(theta: Array, batch: Batch, settings: Settings) -> Point:
     """What the proposal and the test need to know of a state."""
     target, with_gradient = settings.target, settings.proposal.uses_gradient
     if settings.test is not None:
@@ -85,11 +88,11 @@ def _visit(theta: Array, batch: Mapping[str, Any], settings: Settings) -> Point:
     return Point(theta, None, target.model.density(theta, batch["all"]))
 
 
-def _decide(log_uniform, here, there, log_q, memory, batch, settings) -> tuple[Decision, Any]:
+def _decide(noise, here, there, log_q, memory, batch, settings) -> tuple[Decision, Any]:
     if settings.test is None:
         ratio = settings.target.log_ratio(here.density, there.density) + log_q
-        return decide(log_uniform, ratio, jnp.zeros_like(ratio)), ()
-    return settings.test.decide(log_uniform, here.theta, there.theta, log_q, memory, batch, settings.target)
+        return decide(noise, ratio, jnp.zeros_like(ratio)), ()
+    return settings.test.decide(noise, here.theta, there.theta, log_q, memory, batch, settings.target)
 
 
 def batches(settings: Settings) -> dict[str, int]:
@@ -100,12 +103,18 @@ def batches(settings: Settings) -> dict[str, int]:
     return dict.fromkeys(roles, settings.batch_size)
 
 
-def data_per_step(settings: Settings) -> int:
-    """Data points read in one step: both ends of a comparison, gradients, everything."""
+def gradients_per_step(settings: Settings) -> int:
+    """Gradients on a batch that a move needs: those of all states visited and of the first."""
+    return settings.proposal.visits + 1 if settings.proposal.uses_gradient else 0
+
+
+def data_per_step(settings: Settings) -> int | None:
+    """Data points read in one step: both ends of a comparison, gradients, everything; None if it varies."""
     if settings.test is None:
         return settings.proposal.visits * settings.batch_size
-    gradients = settings.proposal.visits + 1 if settings.proposal.uses_gradient else 0
-    return (settings.test.touches + gradients) * settings.batch_size
+    if settings.test.touches is None:
+        return None
+    return (settings.test.touches + gradients_per_step(settings)) * settings.batch_size
 
 
 def kernel(settings: Settings) -> Kernel:

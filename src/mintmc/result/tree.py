@@ -46,19 +46,21 @@ class Draws:
     is_defined: np.ndarray
     data_touched: np.ndarray
     energy: np.ndarray  # NaN where it is not known
+    extras: dict[str, np.ndarray]  # numbers of one kernel alone
 
     @classmethod
-    def empty(cls, chains: int, draws: int, dim: int, dtype: Any, touched: int | None) -> Draws:
-        """Room for all draws; ``touched`` is what a draw reads if that is always the same."""
+    def empty(cls, chains: int, draws: int, record: Any, touched: int | None) -> Draws:
+        """Room for draws like ``record``; ``touched`` is what a draw reads if that is always the same."""
         shape = (chains, draws)
         return cls(
-            theta=np.empty((*shape, dim), dtype),
+            theta=np.empty((*shape, *record.theta.shape[1:]), record.theta.dtype),
             accepted=np.empty(shape, bool),
             acceptance_rate=np.empty(shape, np.float32),
             log_ratio_noise=np.empty(shape, np.float32),
             is_defined=np.empty(shape, bool),
             data_touched=np.full(shape, touched or 0, np.int64),
             energy=np.full(shape, np.nan),
+            extras={name: np.empty(shape, like.dtype) for name, like in record.extras.items()},
         )
 
     def write(self, chain: int, first: int, last: int, record: Any) -> None:
@@ -72,9 +74,12 @@ class Draws:
         if record.density is not None:
             self.energy[here] = -sum(np.asarray(part)[kept].astype(np.float64) for part in record.density)
 
+        for name, values in record.extras.items():
+            self.extras[name][here] = np.asarray(values)[kept]
+
     def first(self, draws: int) -> Draws:
         """The draws made so far."""
-        return replace(self, **{name: array[:, :draws] for name, array in vars(self).items()})
+        return replace(self, **jax.tree.map(lambda array: array[:, :draws], vars(self)))
 
 
 def build_tree(draws: Draws, unravel: Callable, facts: RunFacts) -> xarray.DataTree:
@@ -84,6 +89,7 @@ def build_tree(draws: Draws, unravel: Callable, facts: RunFacts) -> xarray.DataT
     group = "posterior" if facts.temperature == 1 else "tempered_posterior"
     statistics = {name: getattr(draws, name) for name in STATISTICS if name != "is_defined"}
     statistics["data_touched"] = draws.data_touched
+    statistics |= draws.extras
     if np.isfinite(draws.energy).any():
         statistics["energy"] = draws.energy
     tree = from_dict({group: variables(draws.theta, unravel), "sample_stats": statistics})

@@ -52,8 +52,10 @@ def start(proposal: Any, theta: Array, first_step: float) -> Adaptation:
     return Adaptation(log_step, log_step, jnp.zeros((), dtype), moments, scale)
 
 
-def tuning(adaptation: Adaptation, final: bool) -> Tuning:
-    """The tuning to use for a step of warm-up, or (``final``) for all draws after it."""
+def tuning(adaptation: Adaptation | None, final: bool) -> Tuning | None:
+    """The tuning to use for a step of warm-up, or (``final``) for all draws after it; None if nothing is adapted."""
+    if adaptation is None:
+        return None
     return Tuning(jnp.exp(adaptation.average if final else adaptation.log_step), adaptation.scale)
 
 

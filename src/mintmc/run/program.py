@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from mintmc.data import Batching, Rows
+from mintmc.data import Batch, Batching, Rows, open_batches
 from mintmc.energy import Density
 from mintmc.kernels.base import Info, Kernel
 from mintmc.proposals import Tuning
@@ -29,13 +29,14 @@ class Record(NamedTuple):
     statistics: Array  # accepted, acceptance_rate, log_ratio_noise, is_defined: one write instead of four
     data_touched: Array | None
     density: Density | None
+    extras: dict[str, Array]
 
     @classmethod
     def of(cls, theta: Array, info: Info) -> Record:
         """The record of one draw."""
-        accepted, rate, noise, is_defined, touched, density = info
+        accepted, rate, noise, is_defined = info[:4]
         statistics = jnp.stack([accepted.astype(rate.dtype), rate, noise, is_defined.astype(rate.dtype)])
-        return cls(theta, statistics, touched, density)
+        return cls(theta, statistics, info.data_touched, info.density, info.extras)
 
 
 class Totals(NamedTuple):
@@ -55,7 +56,7 @@ class Programs(NamedTuple):
     draw: Callable[..., tuple[Any, Record]]
 
 
-def build(kernel: Kernel, batching: Batching, thin: int, capacity: int, warmup: int, dim: int) -> Programs:
+def build(kernel: Kernel, batching: Batching, n: int, thin: int, capacity: int, warmup: int, dim: int) -> Programs:
     """The programs that run ``kernel`` for at most ``capacity`` draws at a time."""
     ends = jnp.asarray(adapt.window_ends(warmup))
     block = max(1, min(512, 2**18 // (thin * dim)))
@@ -65,13 +66,10 @@ def build(kernel: Kernel, batching: Batching, thin: int, capacity: int, warmup: 
         tickets = {role: batching.ticket(k) for role, k in zip(kernel.batches, keys[1:], strict=True)}
         return kernel.randomness(keys[0]), tickets
 
-    def batch_of(tickets: dict[str, Any], rows: Rows) -> dict[str, Rows]:
-        return {
-            role: rows if role == "all" else batching.take(rows, tickets[role], 0, size)
-            for role, size in kernel.batches.items()
-        }
+    def batch_of(tickets: dict[str, Any], rows: Rows) -> Batch:
+        return open_batches(kernel.batches, batching, rows, tickets, n)
 
-    def advance(noise: Any, state: Any, rows: Rows, tuning: Tuning) -> tuple[Any, Info]:
+    def advance(noise: Any, state: Any, rows: Rows, tuning: Tuning | None) -> tuple[Any, Info]:
         return kernel.advance(noise[0], state, batch_of(noise[1], rows), tuning)
 
     def init(key: Array, theta: Array, rows: Rows) -> Any:
@@ -82,7 +80,8 @@ def build(kernel: Kernel, batching: Batching, thin: int, capacity: int, warmup: 
             state, adaptation, totals = carry
             state, info = advance(noise, state, rows, adapt.tuning(adaptation, final=False))
             theta = kernel.position(state)
-            adaptation = adapt.update(adaptation, kernel.proposal, info.acceptance_rate, theta, ends[i])
+            if kernel.proposal is not None:
+                adaptation = adapt.update(adaptation, kernel.proposal, info.acceptance_rate, theta, ends[i])
             return state, adaptation, _add(totals, info)
 
         return _loop(noise_of, key, first, last, block, 1, body, (state, adaptation, _no_totals()))
@@ -138,8 +137,10 @@ def _thinned(advance, noise, state, thin):
 
     first = advance(at(noise, jax.tree.map(lambda _: 0, noise)), state)
     state, sums = jax.lax.fori_loop(1, thin, one, first)
+    # Counts add up over the steps of a draw, everything else is averaged.
+    extras = {name: v if jnp.issubdtype(v.dtype, jnp.integer) else v / thin for name, v in sums.extras.items()}
     return state, sums._replace(
-        acceptance_rate=sums.acceptance_rate / thin, log_ratio_noise=sums.log_ratio_noise / thin
+        acceptance_rate=sums.acceptance_rate / thin, log_ratio_noise=sums.log_ratio_noise / thin, extras=extras
     )
 
 
@@ -149,6 +150,7 @@ def _merge(before: Info, now: Info) -> Info:
         log_ratio_noise=before.log_ratio_noise + now.log_ratio_noise,
         is_defined=before.is_defined & now.is_defined,
         data_touched=jax.tree.map(jnp.add, before.data_touched, now.data_touched),
+        extras=jax.tree.map(jnp.add, before.extras, now.extras),
     )
 
 

@@ -140,8 +140,8 @@ class _Purpose:
 
 class _ChainState(NamedTuple):
     state: Any
-    adaptation: adapt.Adaptation
-    tuning: Tuning
+    adaptation: adapt.Adaptation | None
+    tuning: Tuning | None
 
 
 class _Run:
@@ -152,7 +152,6 @@ class _Run:
         self.root, self.seed, self.draws, self.warmup, self.thin = root, seed, draws, warmup, thin
         dim = thetas[0].size
         self.capacity = max(64, min(2**16, 2**21 // (dim + 8)))
-        self.kept = Draws.empty(len(thetas), draws, dim, thetas[0].dtype, kernel.touched and kernel.touched * thin)
         self.warmup_totals = np.zeros((len(thetas), 4))
         slices = {role: size for role, size in kernel.batches.items() if role != "all"}
         self.wrap = max(slices.values(), default=0)
@@ -167,14 +166,14 @@ class _Run:
         """Start the chains and compile the programs that run them."""
         kernel, theta = self.kernel, self.thetas[0]
         batching = (Uniform if self.sampler.batching == "uniform" else Shuffled)(self.posterior.n)
-        programs = program.build(kernel, batching, self.thin, self.capacity, self.warmup, theta.size)
+        programs = program.build(kernel, batching, self.posterior.n, self.thin, self.capacity, self.warmup, theta.size)
         # A step of a posterior worth n/T observations is about this large.
         first_step = (self.posterior.n / self.sampler.target_temperature(self.posterior.n) or 1.0) ** -0.5
         self.states = []
         start = jax.jit(programs.init)
         for chain, theta in enumerate(self.thetas):
             state = start(self._key(_Purpose.start, chain), theta, self.rows)
-            adaptation = adapt.start(kernel.proposal, theta, first_step)
+            adaptation = None if kernel.proposal is None else adapt.start(kernel.proposal, theta, first_step)
             self.states.append(_ChainState(state, adaptation, adapt.tuning(adaptation, final=True)))
         state, adaptation, tuning = self.states[0]
         key, zero = self._key(_Purpose.draw, 0), jnp.zeros((), jnp.int32)
@@ -183,6 +182,9 @@ class _Run:
             compiling.append(pool.submit(_compile, programs.warm, state, adaptation, key, zero, zero, self.rows))
         compiling.append(pool.submit(_compile, programs.draw, state, tuning, key, zero, zero, self.rows))
         self.warm_program, self.draw_program = compiling[0].result(), compiling[-1].result()
+        self.kept = Draws.empty(
+            len(self.thetas), self.draws, self.draw_program.out_info[1], kernel.touched and kernel.touched * self.thin
+        )
 
     def warm_up(self, pool: ThreadPoolExecutor, display: Display, interrupt: Interrupt) -> None:
         """Adapt every chain's step size and preconditioner, then freeze them."""
@@ -221,7 +223,7 @@ class _Run:
         setup = self.kernel.init_touched
         steps = (self.kernel.touched or 0) * self.warmup
         return {
-            "step_size": [float(t.step_size) for t in tunings],
+            "step_size": [float(t.step_size) for t in tunings if t is not None],
             "data_touched_setup": [int(setup + steps + totals[2]) for totals in self.warmup_totals],
             "warmup_acceptance_rate": float(self.warmup_totals[:, 0].mean() / max(self.warmup, 1)),
         }

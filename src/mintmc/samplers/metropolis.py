@@ -1,13 +1,11 @@
-"""Samplers: what a user asks for, as frozen settings that build a kernel for a given posterior."""
+"""Metropolis-Hastings on all data and on mini-batches."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
-import jax
 from jax import Array
 
 from mintmc import check
@@ -16,26 +14,9 @@ from mintmc.data import BATCHINGS
 from mintmc.energy import TEMPERS, Model, Tempered
 from mintmc.kernels import metropolis
 from mintmc.kernels.base import Kernel
-from mintmc.posterior import Params, Posterior, flatten
-from mintmc.proposals import Custom, Proposal, RandomWalk, initial_scale
-
-
-class Sampler(Protocol):
-    """Settings of a sampler."""
-
-    batching: str
-
-    def check(self, posterior: Posterior, params: Params) -> None:
-        """Refuse settings that do not fit the posterior or its parameters."""
-        ...
-
-    def target_temperature(self, n: int) -> float:
-        """The temperature of the distribution that its draws come from."""
-        ...
-
-    def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
-        """The kernel of one chain."""
-        ...
+from mintmc.posterior import Params, Posterior
+from mintmc.proposals import Proposal, RandomWalk
+from mintmc.samplers.base import check_has_data, check_proposal_fits, on_vectors
 
 
 @dataclass(frozen=True)
@@ -159,8 +140,7 @@ class MINT:
     def check(self, posterior: Posterior, params: Params) -> None:
         """Refuse settings that do not fit the posterior or its parameters."""
         n = posterior.n
-        if n == 0:
-            raise ValueError("posterior must have data to take mini-batches of, got a density without data")
+        check_has_data(posterior)
         check.integer("batch_size", self.batch_size, 1, n, "n")
         tau = math.log(self.batch_size) / math.log(n) if n > 1 else 1.0
         if self.lam is not None and self.lam >= tau:
@@ -186,31 +166,3 @@ class MINT:
         proposal = on_vectors(self.proposal, unravel, ravel)
         test: AcceptanceTest = ESTIMATORS[self.estimator](self.penalty)
         return metropolis.kernel(metropolis.Settings(target, proposal, test, self.batch_size, theta.size, theta.dtype))
-
-
-def on_vectors(proposal: Proposal, unravel: Callable, ravel: Callable) -> Proposal:
-    """The proposal between flat vectors; only a custom one must be told how."""
-    return proposal.on_vectors(unravel, ravel) if isinstance(proposal, Custom) else proposal
-
-
-def check_proposal_fits(proposal: Any, posterior: Posterior, params: Params) -> None:
-    """Refuse a proposal that cannot move these params."""
-    if not hasattr(proposal, "move"):
-        raise TypeError(f"proposal must be RandomWalk, Langevin, Hamiltonian or Custom, got {proposal!r}")
-    if isinstance(proposal, Custom):
-        proposal.check_against(params)
-    initial_scale(proposal.preconditioner, flatten(params, "init")[0].size, float)
-    if proposal.uses_gradient:
-        _check_differentiable(proposal, posterior, params)
-
-
-def _check_differentiable(proposal: Proposal, posterior: Posterior, params: Params) -> None:
-    kind = type(proposal).__name__
-    try:
-        jax.eval_shape(jax.grad(posterior.log_prior, allow_int=False), jax.tree.map(jax.numpy.asarray, params))
-        if posterior.data is not None and posterior.log_likelihood is not None:
-            datum = jax.tree.map(lambda leaf: leaf[0], posterior.data.rows)
-            jax.eval_shape(jax.grad(posterior.log_likelihood), jax.tree.map(jax.numpy.asarray, params), datum)
-    except Exception as error:
-        reason = str(error).splitlines()[0]
-        raise ValueError(f"proposal {kind} needs a log density that JAX can differentiate, got: {reason}") from error

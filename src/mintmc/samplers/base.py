@@ -1,0 +1,66 @@
+"""What every sampler is: frozen settings that are checked against a posterior and build a kernel for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import jax
+from jax import Array
+
+from mintmc.energy import Model
+from mintmc.kernels.base import Kernel
+from mintmc.posterior import Params, Posterior, flatten
+from mintmc.proposals import Custom, Proposal, initial_scale
+
+
+class Sampler(Protocol):
+    """Settings of a sampler."""
+
+    batching: str
+
+    def check(self, posterior: Posterior, params: Params) -> None:
+        """Refuse settings that do not fit the posterior or its parameters."""
+        ...
+
+    def target_temperature(self, n: int) -> float:
+        """The temperature of the distribution that its draws come from."""
+        ...
+
+    def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
+        """The kernel of one chain."""
+        ...
+
+
+def on_vectors(proposal: Proposal, unravel: Callable, ravel: Callable) -> Proposal:
+    """The proposal between flat vectors; only a custom one must be told how."""
+    return proposal.on_vectors(unravel, ravel) if isinstance(proposal, Custom) else proposal
+
+
+def check_has_data(posterior: Posterior) -> None:
+    """Refuse a density without data."""
+    if posterior.data is None:
+        raise ValueError("posterior must have data to take mini-batches of, got a density without data")
+
+
+def check_proposal_fits(proposal: Any, posterior: Posterior, params: Params) -> None:
+    """Refuse a proposal that cannot move these params."""
+    if not hasattr(proposal, "move"):
+        raise TypeError(f"proposal must be RandomWalk, Langevin, Hamiltonian or Custom, got {proposal!r}")
+    if isinstance(proposal, Custom):
+        proposal.check_against(params)
+    initial_scale(proposal.preconditioner, flatten(params, "init")[0].size, float)
+    if proposal.uses_gradient:
+        _check_differentiable(proposal, posterior, params)
+
+
+def _check_differentiable(proposal: Proposal, posterior: Posterior, params: Params) -> None:
+    kind = type(proposal).__name__
+    try:
+        jax.eval_shape(jax.grad(posterior.log_prior, allow_int=False), jax.tree.map(jax.numpy.asarray, params))
+        if posterior.data is not None and posterior.log_likelihood is not None:
+            datum = jax.tree.map(lambda leaf: leaf[0], posterior.data.rows)
+            jax.eval_shape(jax.grad(posterior.log_likelihood), jax.tree.map(jax.numpy.asarray, params), datum)
+    except Exception as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"proposal {kind} needs a log density that JAX can differentiate, got: {reason}") from error
