@@ -60,3 +60,13 @@ def flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, got {value!r}")
     return value
+
+
+def scalar(name: str, given: Any, *args: Any) -> None:
+    """Check, without running it, that a function returns one number for these arguments."""
+    import jax
+    import jax.numpy as jnp
+
+    result = jax.eval_shape(given, *jax.tree.map(jnp.asarray, args))
+    if getattr(result, "shape", None) != ():
+        raise ValueError(f"{name} must return a scalar, got {result}")

@@ -17,6 +17,7 @@ class Experiment(StrEnum):
     """Experiments of the paper."""
 
     TIED_MEANS = "tied-means"
+    LOGISTIC = "logistic"
 
 
 class Scale(StrEnum):

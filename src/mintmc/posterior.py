@@ -59,6 +59,7 @@ class Posterior:
 
         Examples
         --------
+        >>> import mintmc
         >>> density = mintmc.Posterior.from_density(lambda x: -0.5 * x**2)
         >>> density.n, density.energy(2.0)
         (0, 2.0)

@@ -15,8 +15,11 @@ unless lambda <= tau/2.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Protocol
 
+import jax
+import jax.numpy as jnp
 from jax import Array
 
 from mintmc.acceptance.metropolis import Decision, decide, log_uniform
@@ -28,9 +31,20 @@ from mintmc.energy import Estimate, Tempered
 class AcceptanceTest(Protocol):
     """An acceptance test on a batch; ``memory`` is what it keeps of the current state."""
 
-    roles: tuple[str, ...]  # the batches that it reads in a step
-    touches: int | None  # likelihoods per row of a batch that it evaluates in a step; None if its decision counts them
-    init_touches: int  # the same for `remember`
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The batches that it reads in a step."""
+        ...
+
+    @property
+    def touches(self) -> int | None:
+        """Likelihoods per row of a batch that it evaluates in a step; None if its decision counts them."""
+        ...
+
+    @property
+    def init_touches(self) -> int:
+        """The same for ``remember``."""
+        ...
 
     def noise(self, key: Array, dtype: Any) -> Any:
         """All randomness of one decision but the batches."""
@@ -50,7 +64,7 @@ class AcceptanceTest(Protocol):
         batch: Batch,
         target: Tempered,
     ) -> tuple[Decision, Any]:
-        """Accept or reject a move, and the memory of the proposed state."""
+        """Accept or reject a move, and what to remember of the state that results."""
         ...
 
 
@@ -96,7 +110,8 @@ class Recycled:
         """Pseudo-marginal Metropolis."""
         proposed = self.remember(there, batch, target)
         ratio = proposed.value - memory.value + log_q
-        return decide(noise, ratio, proposed.noise + memory.noise), proposed
+        decision = decide(noise, ratio, proposed.noise + memory.noise)
+        return decision, jax.tree.map(partial(jnp.where, decision.accepted), proposed, memory)
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ def advance(noise: Noise, state: State, batch: Batch, tuning: Tuning, settings: 
     there, log_q = settings.proposal.move(noise.proposal, here, visit, tuning)
     decision, memory = _decide(noise.test, here, there, log_q, state.memory, batch, settings)
     kept = there if settings.test is None else Point(there.theta)
-    moved = jax.tree.map(partial(jnp.where, decision.accepted), State(kept, memory), state)
+    moved = State(jax.tree.map(partial(jnp.where, decision.accepted), kept, state.point), memory)
     touched = decision.data_touched
     if touched is not None:
         touched = touched + gradients_per_step(settings) * settings.batch_size
@@ -100,7 +100,7 @@ def batches(settings: Settings) -> dict[str, int]:
     if settings.test is None:
         return {"all": settings.batch_size}
     roles = (*settings.test.roles, *(("gradient",) if settings.proposal.uses_gradient else ()))
-    return dict.fromkeys(roles, settings.batch_size)
+    return {role: settings.target.model.n if role == "all" else settings.batch_size for role in roles}
 
 
 def gradients_per_step(settings: Settings) -> int:

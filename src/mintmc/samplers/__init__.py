@@ -2,5 +2,6 @@
 
 from mintmc.samplers.base import Sampler
 from mintmc.samplers.metropolis import MINT, MetropolisHastings
+from mintmc.samplers.sequential import AustereMH, BarkerMH, ConfidenceMH, TaylorProxy
 
-__all__ = ["MINT", "MetropolisHastings", "Sampler"]
+__all__ = ["MINT", "AustereMH", "BarkerMH", "ConfidenceMH", "MetropolisHastings", "Sampler", "TaylorProxy"]

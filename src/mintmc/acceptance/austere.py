@@ -1,0 +1,108 @@
+"""AUSTEREMH (Korattikara, Chen & Welling 2014): Metropolis-Hastings decided by a sequential t-test.
+
+Metropolis accepts iff the mean of d_i / T exceeds mu_0 = (log u - log of the prior and proposal ratio) / n. After
+every ``batch_size`` new rows the test looks: with t = (mean - mu_0) / s, s the standard error with the
+finite-population factor, it stops as soon as the tail of Student's t beyond |t| is below epsilon, and at the latest
+when all data are read. The law is only approximately the tempered posterior; how often the test errs is computed in
+``acceptance/design.py``.
+
+*Conservative*: one (batch_size, epsilon) for the whole run, from the worst case mu_std = 0. *Non-conservative* (Seita
+et al. 2017): an oracle computes mu_std on all data at every step and takes the cheapest test that is good enough
+there. Its full pass is counted, and shown apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from mintmc.acceptance.metropolis import Decision, log_uniform
+from mintmc.acceptance.stream import Moments, read_until
+from mintmc.data import Batch
+from mintmc.energy import Tempered
+
+
+def critical_values(n: int, batch_size: int, epsilon: float) -> np.ndarray:
+    """For each look, the |t| beyond which Student's tail is below epsilon; 0 where all data are read."""
+    from scipy.stats import t
+
+    read = np.minimum(np.arange(1, -(-n // batch_size) + 1) * batch_size, n)
+    return np.where(read < n, t.isf(epsilon, np.maximum(read - 1, 1)), 0.0)
+
+
+@dataclass(frozen=True)
+class Austere:
+    """The sequential t-test."""
+
+    block: int
+    critical: np.ndarray  # (test, look): |t| at which each available test stops; looks are blocks read
+    every: np.ndarray  # (test,): blocks from one look of a test to its next
+    table: Any  # a DesignTable: which test to take at which mu_std; or None: the first always
+    published_oracle: bool  # mu_std without its dependence on u, as in the published script
+    touches: ClassVar[None] = None
+    init_touches: ClassVar[int] = 0
+    noise = staticmethod(log_uniform)
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """An oracle reads all data as well."""
+        return ("stream",) if self.table is None else ("stream", "all")
+
+    def remember(self, theta: Array, batch: Batch, target: Tempered) -> tuple[()]:
+        """Nothing."""
+        return ()
+
+    def decide(self, noise, here, there, log_q, memory, batch, target):
+        """Read until the test is sure of the sign."""
+        n, T, model = target.model.n, target.temperature, target.model
+        others = target.prior(there) - target.prior(here) + log_q
+        threshold = (noise - others) / n
+
+        def differences(rows):
+            return (model.each(there, rows) - model.each(here, rows)) / T
+
+        test, oracle = self._choose(differences, threshold, batch, n)
+        critical, every = jnp.asarray(self.critical, here.dtype)[test], jnp.asarray(self.every)[test]
+
+        def decided(moments: Moments, look: Array) -> Array:
+            unseen = 1 - (moments.read - 1) / max(n - 1, 1)
+            error = jnp.sqrt(moments.variance / jnp.maximum(moments.read, 1) * unseen)
+            sure = jnp.abs(moments.mean - threshold) > critical[look - 1] * error
+            return sure & (look % every == 0)
+
+        moments, _ = read_until(
+            batch["stream"], differences, n, self.block, lambda look, read: read + self.block, decided, here.dtype
+        )
+        log_ratio = n * moments.mean + others
+        is_defined = ~jnp.isnan(log_ratio)
+        decision = Decision(
+            accepted=is_defined & (moments.mean > threshold),
+            acceptance_rate=jnp.where(is_defined, jnp.exp(jnp.minimum(log_ratio, 0)), 0),
+            log_ratio_noise=n**2 * moments.noise_of_mean(n),
+            is_defined=is_defined,
+            data_touched=2 * moments.read + oracle,
+            extras={"oracle_touched": oracle},
+        )
+        return decision, memory
+
+    def _choose(self, differences, threshold, batch, n) -> tuple[Array, Array]:
+        """The test to use, and the data points that choosing it took."""
+        if self.table is None:
+            return jnp.zeros((), int), jnp.zeros((), jnp.int32)
+        everything = differences(batch["all"])
+        distance = everything.mean() - (threshold / n if self.published_oracle else threshold)
+        mu_std = distance * jnp.sqrt(n - 1) / everything.std()
+        grid = jnp.asarray(self.table.mu_std, everything.dtype)
+        nearest = jnp.clip(jnp.round((mu_std - grid[0]) / (grid[1] - grid[0])), 0, grid.size - 1)
+        index = jnp.where(jnp.isnan(nearest), grid.size // 2, nearest).astype(int)
+        return jnp.asarray(self._tests)[index], jnp.asarray(2 * n, jnp.int32)
+
+    @property
+    def _tests(self) -> np.ndarray:
+        """For each mu_std of the table, the row of ``critical`` that holds its test."""
+        pairs = np.stack([self.table.batch_size, self.table.epsilon], axis=1)
+        return np.unique(pairs, axis=0, return_inverse=True)[1].ravel()
