@@ -1,29 +1,48 @@
 """Mini-batch tempered Markov chain Monte Carlo for posteriors with many observations and many modes."""
 
 from mintmc.acceptance.proxy import logistic_bound, logistic_remainder
+from mintmc.kernels.bounds import JaakkolaJordan
+from mintmc.kernels.schedule import Polynomial
 from mintmc.posterior import Posterior
 from mintmc.proposals import Custom, Hamiltonian, Langevin, RandomWalk
 from mintmc.result.diagnose import Diagnosis, diagnose
 from mintmc.result.normality import Normality, normality
 from mintmc.run.initial import PerChain
 from mintmc.run.sample import sample
-from mintmc.samplers import MINT, AustereMH, BarkerMH, ConfidenceMH, MetropolisHastings, TaylorProxy
+from mintmc.samplers import (
+    MINT,
+    SGHMC,
+    SGLD,
+    AustereMH,
+    BarkerMH,
+    ConfidenceMH,
+    FireflyMC,
+    MetropolisHastings,
+    TaylorProxy,
+    TunaMH,
+)
 
 __all__ = [
     "MINT",
+    "SGHMC",
+    "SGLD",
     "AustereMH",
     "BarkerMH",
     "ConfidenceMH",
     "Custom",
     "Diagnosis",
+    "FireflyMC",
     "Hamiltonian",
+    "JaakkolaJordan",
     "Langevin",
     "MetropolisHastings",
     "Normality",
     "PerChain",
+    "Polynomial",
     "Posterior",
     "RandomWalk",
     "TaylorProxy",
+    "TunaMH",
     "diagnose",
     "logistic_bound",
     "logistic_remainder",

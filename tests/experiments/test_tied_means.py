@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mintmc
-from mintmc.experiments import tied_means
+from mintmc.experiments import tied_means, tied_means_rivals
 from truth import LIMIT, distance
 
 
@@ -59,7 +59,7 @@ def test_the_pooled_ratio_is_right_for_few_visits():
 
 
 def test_reproduce_writes_figure_numbers_and_page(tmp_path, monkeypatch):
-    monkeypatch.setitem(tied_means.SCALES, "quick", tied_means.Scale(mint_draws=4000, full_draws=40))
+    monkeypatch.setitem(tied_means.SCALES, "quick", tied_means.Scale(4000, 40, tied_means_rivals.Scale(1000, 2, 10)))
     figure = tied_means.reproduce("quick", tmp_path, progress=False)
     assert figure.stat().st_size > 10_000
     numbers = json.loads((tmp_path / "tied-means.json").read_text())
@@ -67,6 +67,13 @@ def test_reproduce_writes_figure_numbers_and_page(tmp_path, monkeypatch):
     page = (tmp_path / "tied-means.md").read_text()
     assert "tied-means.png" in page
     assert "MINT, no penalty (paper)" in page
+
+
+def test_stochastic_gradients_stay_in_the_mode_where_they_start(posterior):
+    scale = tied_means_rivals.Scale(gradient_steps=20_000, runs=2, draws=10)
+    seen = tied_means_rivals.visits_of_gradient_methods(posterior, tied_means.MODES, scale, progress=False)
+    for chains in seen.values():
+        assert chains == ["(0.0, 1.0)"] * 2 + ["(1.0, -1.0)"] * 2
 
 
 @pytest.mark.slow

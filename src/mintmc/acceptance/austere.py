@@ -82,7 +82,7 @@ class Austere:
         decision = Decision(
             accepted=is_defined & (moments.mean > threshold),
             acceptance_rate=jnp.where(is_defined, jnp.exp(jnp.minimum(log_ratio, 0)), 0),
-            log_ratio_noise=n**2 * moments.noise_of_mean(n),
+            log_ratio_noise=float(n) ** 2 * moments.noise_of_mean(n),
             is_defined=is_defined,
             data_touched=2 * moments.read + oracle,
             extras={"oracle_touched": oracle},
@@ -93,7 +93,7 @@ class Austere:
         """The test to use, and the data points that choosing it took."""
         if self.table is None:
             return jnp.zeros((), int), jnp.zeros((), jnp.int32)
-        everything = differences(batch["all"])
+        everything = differences(batch["all"])[:n]
         distance = everything.mean() - (threshold / n if self.published_oracle else threshold)
         mu_std = distance * jnp.sqrt(n - 1) / everything.std()
         grid = jnp.asarray(self.table.mu_std, everything.dtype)

@@ -128,7 +128,7 @@ class Confidence:
         return Decision(
             accepted=is_defined & (moments.mean > threshold),
             acceptance_rate=jnp.where(is_defined, jnp.exp(jnp.minimum(log_ratio, 0)), 0),
-            log_ratio_noise=n**2 * moments.noise_of_mean(n),
+            log_ratio_noise=float(n) ** 2 * moments.noise_of_mean(n),
             is_defined=is_defined,
             data_touched=2 * moments.read + oracle,
             extras={"oracle_touched": oracle, "bound_violations": (moments.largest > bound * 1.0001).astype(jnp.int32)},
@@ -141,5 +141,5 @@ class Confidence:
             return self.proxy.remainder(here, there, expansion.centre) / T, None, nothing
         if self.bound is not None:
             return self.bound(here, there) / T, None, nothing
-        everything = values(batch["all"])
+        everything = values(batch["all"])[:n]
         return jnp.abs(everything).max(), everything.std(), jnp.asarray(2 * n, jnp.int32)

@@ -54,7 +54,7 @@ class Proxy:
         """Mean gradient and Hessian over all data."""
 
         def mean(theta: Array) -> Array:
-            return model.each(theta, rows).mean()
+            return model.each(theta, rows)[: model.n].mean()
 
         return Expansion(centre, jax.grad(mean)(centre), jax.hessian(mean)(centre), jnp.zeros((), jnp.int32))
 

@@ -54,16 +54,17 @@ class Stream(NamedTuple):
 
 
 Batch = Mapping[str, Any]
-"""What a step reads, by the part it plays: "all" is all rows, "stream" a Stream that is read in pieces of the size
-asked for, and any other role ("test", "gradient") a batch of rows."""
+"""What a step reads, by the part it plays: "all" is all n rows (and maybe some repeated), "stream" a Stream that is read
+in pieces of the size asked for, and any other role ("test", "gradient") a batch of rows."""
 
 
-def open_batches(sizes: Mapping[str, int], batching: Batching, rows: Rows, tickets: Mapping[str, Any], n: int) -> Batch:
+def open_batches(sizes: Mapping[str, int], batching: Batching, rows: Rows, tickets: Mapping[str, Any]) -> Batch:
     """The batches of one step from their tickets."""
     batch: dict[str, Any] = {}
     for role, size in sizes.items():
         if role == "all":
-            batch[role] = jax.tree.map(lambda leaf: leaf if leaf.shape[0] == n else leaf[:n], rows)
+            # A shuffled copy repeats some rows at its end; to cut them off would copy all data at every step.
+            batch[role] = rows
         elif role == "stream":
             batch[role] = Stream(batching, rows, tickets[role])
         else:

@@ -16,6 +16,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from scipy.special import expit
 
 from mintmc import MINT, MetropolisHastings, RandomWalk, normality, sample
 from mintmc.experiments import logistic_table, mnist
@@ -60,20 +61,33 @@ class Curve:
 
 def curve(tree: Any, points: int = 150) -> Curve:
     """Test accuracy along the chains of a tree."""
-    digits = mnist.load()
     theta = tree[draws_group(tree)]["theta"].values
     chains, draws, _ = theta.shape
     touched = np.cumsum(tree["sample_stats"]["data_touched"].values, axis=1)
-    at = np.unique(np.geomspace(1, draws, points).astype(int)) - 1
-    logits = theta[:, at] @ digits.x_test.T
-    weights = np.diff(at, prepend=-1)  # each point stands for the draws since the one before
-    probability = np.cumsum(weights[:, None] / (1 + np.exp(-logits)), axis=1) / (at + 1)[:, None]
-    truth = digits.y_test > 0
-    single, average = ((values == truth).mean(axis=-1) for values in (logits > 0, probability > 0.5))
+    # Predictions of 2,000 draws are enough for averages; of these, a few are drawn.
+    kept = np.unique(np.linspace(0, draws - 1, 2000).astype(int))
+    shown = np.unique(np.geomspace(1, len(kept), points).astype(int)) - 1
+    single, average = (
+        np.stack(values) for values in zip(*(_accuracies(theta[c, kept]) for c in range(chains)), strict=True)
+    )
     moves = np.linalg.norm(np.diff(theta[:, : min(draws, 2000)], axis=1), axis=-1)
-    reached = np.array([_first_at(theta[c], touched[c], 0.97) for c in range(chains)])
-    seconds = tree.attrs["sampling_time"] * (at + 1) / draws
-    return Curve(single, average, touched[:, at] / len(digits.x), seconds, float(moves[moves > 0].mean()), reached)
+    return Curve(
+        single=single[:, shown],
+        average=average[:, shown],
+        passes=touched[:, kept[shown]] / len(mnist.load().x),
+        seconds=tree.attrs["sampling_time"] * (kept[shown] + 1) / draws,
+        step=float(moves[moves > 0].mean()),
+        touched_to_97=np.array([_first_at(theta[c], touched[c], 0.97) for c in range(chains)]),
+    )
+
+
+def _accuracies(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Accuracy of each draw of a chain, and of the mean probability of all draws up to it."""
+    digits = mnist.load()
+    logits = theta @ digits.x_test.T
+    sevens = np.cumsum(expit(-logits), axis=0) / np.arange(1, len(theta) + 1)[:, None]
+    truth = digits.y_test > 0
+    return ((logits > 0) == truth).mean(axis=1), ((sevens < 0.5) == truth).mean(axis=1)
 
 
 def _first_at(theta: np.ndarray, touched: np.ndarray, accuracy: float, block: int = 500) -> float:
@@ -92,7 +106,7 @@ def reproduce(scale: str, out: Path, progress: bool = True) -> Path:
     posterior = mnist.posterior(flat_prior=False)
     temperature = MINT(BATCH, alpha=ALPHA).target_temperature(posterior.n)
     walk, cold = RandomWalk(step_size=TEMPERED_STEP), RandomWalk(step_size=COLD_STEP)
-    runs = {
+    runs: dict[str, tuple[Any, int]] = {
         "mint": (MINT(BATCH, alpha=ALPHA, temper="likelihood", proposal=walk), sizes.mint_draws),
         "full": (MetropolisHastings(walk, temperature, temper="likelihood"), sizes.tempered_draws),
         "paper": (MetropolisHastings(cold), sizes.cold_draws),
@@ -103,10 +117,16 @@ def reproduce(scale: str, out: Path, progress: bool = True) -> Path:
 
     trees, curves = {}, {}
     for seed, (name, (sampler, draws)) in enumerate(runs.items(), start=1):
-        settings = {"init": prior_draw, "warmup": 0, "chains": sizes.runs, "seed": seed, "progress": progress}
+        settings: dict[str, Any] = {
+            "init": prior_draw,
+            "warmup": 0,
+            "chains": sizes.runs,
+            "seed": seed,
+            "progress": progress,
+        }
         trees[name] = sample(posterior, sampler, draws=draws, **settings)
         curves[name] = curve(trees[name])
-    at = trees["mint"]["tempered_posterior"]["theta"].values[0, -1]
+    at = np.asarray(trees["mint"]["tempered_posterior"]["theta"])[0, -1]
     normal = normality(posterior, at, BATCH)
     rows = logistic_table.rows(sizes.table, progress)
 
@@ -145,9 +165,11 @@ def _page(scale, trees, curves, normal, rows) -> Page:
     for name, c in curves.items():
         page.claim("mean accepted step", LABELS[name], f"{PAPER_STEPS[name]:.2f}", f"{c.step:.3f}")
     mint = curves["mint"]
-    early = mint.passes.mean(axis=0) <= 100
-    best = mint.average.mean(axis=0)[early].max()
-    page.claim("accuracy of the running average within 100 passes", LABELS["mint"], "at least 98.5%", f"{best:.2%}")
+    # A step compares two states on its batch: two reads, where the paper counts one.
+    for counted, passes in (("the paper's count", mint.passes / 2), ("every read counted", mint.passes)):
+        best = mint.average.mean(axis=0)[passes.mean(axis=0) <= 100].max()
+        what = f"accuracy of the running average within 100 passes ({counted})"
+        page.claim(what, LABELS["mint"], "at least 98.5%", f"{best:.2%}")
     reached = {name: float(np.median(c.touched_to_97)) for name, c in curves.items()}
     speedup = reached["paper"] / reached["mint"]
     page.claim("data read to a draw of 97%: MCMC over MINT", "median of the runs", "at least 100", f"{speedup:.0f}")

@@ -95,8 +95,8 @@ def _row(entry: Entry, posterior: Any, scale: Scale, progress: bool) -> Row:
     def start(key: Any) -> Any:
         return jax.random.uniform(key, (784,))
 
-    settings = {"init": start, "warmup": 0, "chains": scale.runs, "seed": 5, "progress": progress}
-    tree = sample(posterior, entry.sampler(posterior.n), draws=scale.draws, **settings)
+    settings: dict[str, Any] = {"init": start, "warmup": 0, "chains": scale.runs, "seed": 5, "progress": progress}
+    tree: Any = sample(posterior, entry.sampler(posterior.n), draws=scale.draws, **settings)
     stats, digits = tree["sample_stats"], mnist.load()
     touched = stats["data_touched"].values
     oracle = stats["oracle_touched"].values if "oracle_touched" in stats else np.zeros_like(touched)

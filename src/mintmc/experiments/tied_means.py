@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mintmc import MINT, MetropolisHastings, Posterior, RandomWalk, sample
+from mintmc.experiments import tied_means_rivals
 from mintmc.experiments.report import Page, mean_and_error
 from mintmc.result.plots import INK, contours_plot
 
@@ -33,9 +34,13 @@ class Scale:
 
     mint_draws: int  # each of RUNS chains
     full_draws: int  # each of 4 chains of tempered MCMC
+    rivals: tied_means_rivals.Scale
 
 
-SCALES = {"quick": Scale(300_000, 1_500), "paper": Scale(1_000_000, 20_000)}
+SCALES = {
+    "quick": Scale(300_000, 1_500, tied_means_rivals.Scale(100_000, 2, 100)),
+    "paper": Scale(1_000_000, 20_000, tied_means_rivals.Scale(1_000_000, 10, 3000)),
+}
 
 
 def simulate(n: int = N, seed: int = 0) -> np.ndarray:
@@ -131,9 +136,15 @@ def reproduce(scale: str, out: Path, progress: bool = True) -> Path:
     at = np.linspace(0, sizes.mint_draws, 21).astype(int)[1:]
     hits = {name: visits(draws[name], at) for name in ("mint", "paper")}
 
+    flat = Posterior(log_likelihood, x)
+    rivals = {
+        "visits": tied_means_rivals.visits_of_gradient_methods(posterior, MODES, sizes.rivals, progress),
+        "batches": tied_means_rivals.batch_sizes(flat, sizes.rivals, progress),
+    }
+
     out.mkdir(parents=True, exist_ok=True)
     figure = _figure(truth, draws, at, hits, temperature, out / "tied-means.png")
-    _page(scale, trees, draws, truth, hits).write(out, figure)
+    _page(scale, trees, draws, truth, hits, rivals).write(out, figure)
     return figure
 
 
@@ -171,7 +182,7 @@ def _figure(truth, draws, at, hits, temperature, path: Path) -> Path:
     return path
 
 
-def _page(scale, trees, draws, truth, hits) -> Page:
+def _page(scale, trees, draws, truth, hits, rivals) -> Page:
     page = Page("tied-means", scale, "Gaussian mixture with tied means (section 4.1, Figure 1)")
     for name, counts in hits.items():
         ratio, error = (values[-1] for values in pooled_ratio(counts))
@@ -193,6 +204,10 @@ def _page(scale, trees, draws, truth, hits) -> Page:
                 f"{mean:.4f} ± {error:.4f}",
                 z=(mean - exact) / error,
             )
+    for name, seen in rivals["visits"].items():
+        page.claim("modes visited by four chains, two from either mode", name, "the one it starts in", "; ".join(seen))
+    for name, published, mean, deviation in rivals["batches"]:
+        page.claim("batch at K = 1e4 (Seita et al.)", name, published, f"{mean:,.1f} ± {deviation:,.1f}")
     for name, tree in trees.items():
         stats = tree["sample_stats"]
         page.fact(f"{LABELS[name]}: acceptance", float(stats["acceptance_rate"].mean()))

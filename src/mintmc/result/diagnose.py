@@ -134,7 +134,8 @@ def _warnings(numbers: dict[str, float], settings: dict, tree: Any):
         )
     if numbers["undefined moves"]:
         yield f"{numbers['undefined moves']} moves had an undefined ratio (NaN) and were rejected: check log_likelihood"
-    if "bound_violations" in tree["sample_stats"] and (violations := int(tree["sample_stats"]["bound_violations"].sum())):
+    stats = tree["sample_stats"]
+    if "bound_violations" in stats and (violations := int(stats["bound_violations"].sum())):
         yield f"the bound was violated in {violations} steps: the draws are not what they should be; use a larger bound"
     if numbers.get("R-hat", 1.0) > MAX_RHAT or np.isnan(numbers.get("R-hat", 1.0)):
         yield f"R-hat {numbers['R-hat']:.3f} is above {MAX_RHAT}: the chains disagree; run longer"

@@ -56,7 +56,7 @@ class Programs(NamedTuple):
     draw: Callable[..., tuple[Any, Record]]
 
 
-def build(kernel: Kernel, batching: Batching, n: int, thin: int, capacity: int, warmup: int, dim: int) -> Programs:
+def build(kernel: Kernel, batching: Batching, thin: int, capacity: int, warmup: int, dim: int) -> Programs:
     """The programs that run ``kernel`` for at most ``capacity`` draws at a time."""
     ends = jnp.asarray(adapt.window_ends(warmup))
     block = max(1, min(512, 2**18 // (thin * dim)))
@@ -67,7 +67,7 @@ def build(kernel: Kernel, batching: Batching, n: int, thin: int, capacity: int, 
         return kernel.randomness(keys[0]), tickets
 
     def batch_of(tickets: dict[str, Any], rows: Rows) -> Batch:
-        return open_batches(kernel.batches, batching, rows, tickets, n)
+        return open_batches(kernel.batches, batching, rows, tickets)
 
     def advance(noise: Any, state: Any, rows: Rows, tuning: Tuning | None) -> tuple[Any, Info]:
         return kernel.advance(noise[0], state, batch_of(noise[1], rows), tuning)

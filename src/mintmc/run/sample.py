@@ -166,7 +166,7 @@ class _Run:
         """Start the chains and compile the programs that run them."""
         kernel, theta = self.kernel, self.thetas[0]
         batching = (Uniform if self.sampler.batching == "uniform" else Shuffled)(self.posterior.n)
-        programs = program.build(kernel, batching, self.posterior.n, self.thin, self.capacity, self.warmup, theta.size)
+        programs = program.build(kernel, batching, self.thin, self.capacity, self.warmup, theta.size)
         # A step of a posterior worth n/T observations is about this large.
         first_step = (self.posterior.n / self.sampler.target_temperature(self.posterior.n) or 1.0) ** -0.5
         self.states = []

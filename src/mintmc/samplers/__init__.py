@@ -1,7 +1,21 @@
 """Samplers: what a user asks for."""
 
 from mintmc.samplers.base import Sampler
+from mintmc.samplers.exact import FireflyMC, TunaMH
 from mintmc.samplers.metropolis import MINT, MetropolisHastings
 from mintmc.samplers.sequential import AustereMH, BarkerMH, ConfidenceMH, TaylorProxy
+from mintmc.samplers.stochastic_gradient import SGHMC, SGLD
 
-__all__ = ["MINT", "AustereMH", "BarkerMH", "ConfidenceMH", "MetropolisHastings", "Sampler", "TaylorProxy"]
+__all__ = [
+    "MINT",
+    "SGHMC",
+    "SGLD",
+    "AustereMH",
+    "BarkerMH",
+    "ConfidenceMH",
+    "FireflyMC",
+    "MetropolisHastings",
+    "Sampler",
+    "TaylorProxy",
+    "TunaMH",
+]

@@ -17,7 +17,10 @@ from mintmc.proposals import Custom, Proposal, initial_scale
 class Sampler(Protocol):
     """Settings of a sampler."""
 
-    batching: str
+    @property
+    def batching(self) -> str:
+        """How batches are drawn: "shuffled", "uniform", or "none" if all data are read in their own order."""
+        ...
 
     def check(self, posterior: Posterior, params: Params) -> None:
         """Refuse settings that do not fit the posterior or its parameters."""

@@ -1,0 +1,104 @@
+"""Stochastic gradient Langevin dynamics: a gradient step on a batch, with noise, and no test (Welling & Teh 2011).
+
+    theta <- theta + eps_t/2 * M g(theta) + N(0, eps_t M),      E g = grad log pi_T,
+
+g on a fresh batch, scaled in ``energy.py``; M = 1 unless a preconditioner is given. On all data this is unadjusted
+Langevin.
+
+Never exact at a constant step. Where pi_T is normal with precision H and g has variance V (M = 1), the draws have
+variance
+
+    (1/H) (1 + eps V/4) / (1 - eps H/4),
+
+so the error is the larger, the larger the step and the noisier the batch; above eps = 4/H the chain diverges. With
+decreasing steps the averages weighted by eps_t converge to those of pi_T (Teh, Thiery & Vollmer 2016).
+
+Note the conventions: others write s = eps/2, that is drift s g and noise N(0, 2 s). Drift eps g with noise N(0, eps)
+samples pi_T^2.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from mintmc.data import Batch
+from mintmc.energy import Tempered
+from mintmc.kernels.base import Info, Kernel
+from mintmc.kernels.schedule import StepSize, step_at
+from mintmc.proposals.tuning import gather, spread
+
+
+class State(NamedTuple):
+    """What the next step needs."""
+
+    theta: Array
+    time: Array  # steps made since the run began: where the schedule stands
+
+
+class Settings(NamedTuple):
+    """What stays the same from step to step."""
+
+    target: Tempered
+    step_size: StepSize
+    scale: Array | None  # S, a square root of the preconditioner M = S S'
+    batch_size: int
+    dim: int
+    dtype: Any
+
+
+def randomness(key: Array, settings: Settings) -> Array:
+    """A standard normal vector."""
+    return jax.random.normal(key, (settings.dim,), settings.dtype)
+
+
+def init(theta: Array, batch: Batch) -> State:
+    """The first state; reads no data."""
+    return State(theta, jnp.zeros((), jnp.int32))
+
+
+def advance(noise: Array, state: State, batch: Batch, tuning: None, settings: Settings) -> tuple[State, Info]:
+    """One step along the estimated gradient, with noise."""
+    step_size = step_at(settings.step_size, state.time, settings.dtype)
+    gradient = estimate_gradient(state.theta, batch, settings.target)
+    shift = 0.5 * step_size * gather(settings.scale, gradient) + jnp.sqrt(step_size) * noise
+    return settle(state, State(state.theta + spread(settings.scale, shift), state.time + 1), step_size)
+
+
+def estimate_gradient(theta: Array, batch: Batch, target: Tempered) -> Array:
+    """Gradient of the log target on the batch of this step; exact if that is all data."""
+    if "all" in batch:
+        return target.full_gradient(theta, batch["all"])[1]
+    return target.batch_gradient(theta, batch["gradient"])
+
+
+def settle(before: Any, after: Any, step_size: Array) -> tuple[Any, Info]:
+    """The state after a step, and its record: there is no test, every step is taken that leads to a finite state."""
+    is_defined = jnp.isfinite(after.theta).all()
+    # Code under jit cannot raise, and a NaN would stay for ever: the old state is kept, and time goes on.
+    settled = jax.tree.map(partial(jnp.where, is_defined), after, before._replace(time=after.time))
+    rate = is_defined.astype(step_size.dtype)
+    return settled, Info(is_defined, rate, jnp.zeros_like(rate), is_defined, extras={"step_size": step_size})
+
+
+def batches(batch_size: int, n: int) -> dict[str, int]:
+    """The batch that a step reads: all rows need neither shuffling nor gathering."""
+    return {"all" if batch_size == n else "gradient": batch_size}
+
+
+def kernel(settings: Settings) -> Kernel:
+    """The kernel for the runner."""
+    return Kernel(
+        randomness=partial(randomness, settings=settings),
+        init=init,
+        advance=partial(advance, settings=settings),
+        position=lambda state: state.theta,
+        batches=batches(settings.batch_size, settings.target.model.n),
+        touched=settings.batch_size,
+        init_touched=0,
+        proposal=None,
+    )

@@ -1,0 +1,191 @@
+"""TunaMH: exact Metropolis-Hastings that reads a Poisson number of rows (Zhang, Cooper & De Sa 2020).
+
+With U_i = -log L_i / T, scales c_i such that |U_i(theta') - U_i(theta)| <= c_i M(theta, theta'), L = M sum_i c_i
+and r_i = (U_i(theta) - U_i(theta')) / (c_i M) in [-1, 1]:
+
+    B ~ Poisson(chi L^2 + L) rows are drawn with probabilities proportional to c_i,
+    row i is kept with probability (1 - r_i + 2 chi L) / (2 + 2 chi L),
+    log ratio = sum over kept of log (1 + r_i + 2 chi L) / (1 - r_i + 2 chi L) + log prior and proposal terms.
+
+Row i is then kept Poisson(chi L c_i M + (U_i' - U_i + c_i M)/2) times, and on the way back with U_i and U_i' exchanged.
+Summed over rows the two means differ by the log ratio of the likelihoods, so that it cancels in the ratio of the joint
+laws, and the powers of the means remain: the last line. Detailed balance holds for every chi > 0; a larger one reads
+more rows and accepts more moves. Exact as long as the scales hold; rows that break theirs are counted.
+
+Scales are rounded up to whole multiples of a small unit: rows are then drawn in integer arithmetic, with exactly the
+probabilities that the formula assumes, where cumulative float32 sums would be off by 10% at n = 1e6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from mintmc.acceptance.metropolis import decide, log_uniform
+from mintmc.data import Batch, Rows
+from mintmc.energy import Tempered
+from mintmc.kernels.base import Info, Kernel
+from mintmc.posterior import Params
+from mintmc.proposals import Point, Proposal, Tuning
+
+_BLOCK = 128
+"""Rows read at a time."""
+_MOST_ROWS = 2.0**29
+"""A move that would read more is refused: it would take minutes, and counts would leave int32. The limit is
+symmetric in both ends, so refusing keeps detailed balance."""
+
+
+class State(NamedTuple):
+    """What the next step needs."""
+
+    theta: Array
+
+
+class Noise(NamedTuple):
+    """The randomness of one step; how much the rows need depends on the state, so they get a key."""
+
+    proposal: Any
+    test: Array
+    rows: Array  # a key
+
+
+class Scales(NamedTuple):
+    """c_i as whole multiples of a unit."""
+
+    cumulative: Array  # int32, sums of multiples
+    each: Array  # c_i, rounded up
+    total: float
+    units: int
+
+
+class Settings(NamedTuple):
+    """What stays the same from step to step."""
+
+    target: Tempered
+    scales: Scales
+    distance: Callable[[Params, Params], Array]
+    chi: float
+    proposal: Proposal
+    unravel: Callable
+    dim: int
+    dtype: Any
+
+
+class Sums(NamedTuple):
+    """What is summed over the rows read."""
+
+    log_ratio: Array
+    kept: Array
+    violations: Array
+
+
+def round_up(scales: Any, dtype: Any) -> Scales:
+    """Scales as multiples of a 2^30th part of their sum: n = 1e6 rows make it 0.1% larger."""
+    scales = np.asarray(scales, dtype=np.float64)
+    unit = scales.sum() / 2**30
+    multiples = np.ceil(scales / unit).astype(np.int64)
+    cumulative = np.cumsum(multiples)
+    units = int(cumulative[-1])
+    return Scales(jnp.asarray(cumulative, jnp.int32), jnp.asarray(multiples * unit, dtype), units * unit, units)
+
+
+def mean_rows(step: Array, chi: float) -> Array:
+    """How many rows a move reads on average, L + chi L^2."""
+    return step + chi * step**2
+
+
+def keep_probability(change: Array, chi_step: Array) -> Array:
+    """The probability to keep a row with r = ``change``, where ``chi_step`` is chi L."""
+    return ((1 - change) + 2 * chi_step) / (2 + 2 * chi_step)
+
+
+def log_weight(change: Array, chi_step: Array) -> Array:
+    """What a kept row adds to the log ratio: 2 artanh(r / (1 + 2 chi L))."""
+    return jnp.log((1 + change) + 2 * chi_step) - jnp.log((1 - change) + 2 * chi_step)
+
+
+def euclidean(params: Params, proposed: Params) -> Array:
+    """The Euclidean distance between params as flat vectors."""
+    squares = jax.tree.map(lambda a, b: jnp.sum((a - b) ** 2), params, proposed)
+    return jnp.sqrt(jax.tree.reduce(jnp.add, squares))
+
+
+def randomness(key: Array, settings: Settings) -> Noise:
+    """Everything random in one step, that of the rows as a key."""
+    for_proposal, for_test, for_rows = jax.random.split(key, 3)
+    noise = settings.proposal.noise(for_proposal, settings.dim, settings.dtype)
+    return Noise(noise, log_uniform(for_test, settings.dtype), for_rows)
+
+
+def advance(noise: Noise, state: State, batch: Batch, tuning: Tuning, settings: Settings) -> tuple[State, Info]:
+    """Propose, read, decide."""
+    target = settings.target
+    point, log_q = settings.proposal.move(noise.proposal, Point(state.theta), Point, tuning)
+    here, there = state.theta, point.theta
+    bound = settings.distance(settings.unravel(here), settings.unravel(there)) / target.temperature
+    expected = mean_rows(settings.scales.total * bound, settings.chi)
+    is_possible = (bound >= 0) & (expected <= _MOST_ROWS)  # False for NaN as well
+    for_number, for_rows = jax.random.split(noise.rows)
+    number = jax.random.poisson(for_number, jnp.where(is_possible, expected, 0), dtype=jnp.int32)
+    sums = _read(for_rows, here, there, bound, number, batch["all"], settings)
+    ratio = target.prior(there) - target.prior(here) + sums.log_ratio + log_q
+    decision = decide(noise.test, jnp.where(is_possible, ratio, jnp.nan), jnp.zeros_like(ratio))
+    extras = {"kept": sums.kept, "bound_violations": sums.violations}
+    theta = jnp.where(decision.accepted, there, here)
+    return State(theta), Info(*decision[:4], 2 * number, None, extras)
+
+
+def _read(key, here, there, bound, number, rows: Rows, settings: Settings) -> Sums:
+    """Draw ``number`` rows in blocks and add up what the kept ones say."""
+
+    def one_block(carry: tuple[Array, Sums]) -> tuple[Array, Sums]:
+        i, sums = carry
+        is_drawn = i * _BLOCK + jnp.arange(_BLOCK) < number
+        block = _sum_block(jax.random.fold_in(key, i), here, there, bound, is_drawn, rows, settings)
+        return i + 1, jax.tree.map(jnp.add, sums, block)
+
+    zero = jnp.zeros((), jnp.int32)
+    nothing = Sums(jnp.zeros((), here.dtype), zero, zero)
+    return jax.lax.while_loop(lambda carry: carry[0] * _BLOCK < number, one_block, (zero, nothing))[1]
+
+
+def _sum_block(key, here, there, bound, is_drawn, rows, settings) -> Sums:
+    for_index, for_keeping = jax.random.split(key)
+    scales, model = settings.scales, settings.target.model
+    ticket = jax.random.randint(for_index, is_drawn.shape, 0, scales.units, jnp.int32)
+    index = jnp.searchsorted(scales.cumulative, ticket, side="right")
+    drawn = jax.tree.map(lambda leaf: leaf[index], rows)
+    before, after = model.each(here, drawn), model.each(there, drawn)
+    change = (after - before) / settings.target.temperature / (scales.each[index] * bound)
+    # A difference of two rounded numbers may exceed its bound by their rounding, which is nobody's fault.
+    rounding = 8 * jnp.finfo(here.dtype).eps * (jnp.abs(before) + jnp.abs(after))
+    allowed = scales.each[index] * bound * settings.target.temperature + rounding
+    is_violated = ~(jnp.abs(after - before) <= allowed)
+    change = jnp.clip(change, -1, 1)
+    chi_step = settings.chi * scales.total * bound
+    uniform = jax.random.uniform(for_keeping, is_drawn.shape, here.dtype)
+    kept = is_drawn & (uniform < keep_probability(change, chi_step))
+    # A likelihood that is not a number makes the ratio so, whether or not the row would have been kept.
+    counted = is_drawn & (kept | jnp.isnan(change))
+    log_ratio = jnp.where(counted, log_weight(change, chi_step), 0).sum()
+    return Sums(log_ratio, jnp.sum(kept, dtype=jnp.int32), jnp.sum(is_drawn & is_violated, dtype=jnp.int32))
+
+
+def kernel(settings: Settings) -> Kernel:
+    """The kernel for the runner."""
+    return Kernel(
+        randomness=partial(randomness, settings=settings),
+        init=lambda theta, batch: State(theta),
+        advance=partial(advance, settings=settings),
+        position=lambda state: state.theta,
+        batches={"all": settings.target.model.n},
+        touched=None,
+        init_touched=0,
+        proposal=settings.proposal,
+    )

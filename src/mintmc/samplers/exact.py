@@ -1,0 +1,224 @@
+"""Samplers that read few rows and are exact all the same, for models of which more is known than the likelihood."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from mintmc import check
+from mintmc.data import named_leaves
+from mintmc.energy import TEMPERS, Model, Tempered
+from mintmc.kernels import firefly, tuna
+from mintmc.kernels.base import Kernel
+from mintmc.kernels.bounds import Bound
+from mintmc.posterior import Params, Posterior
+from mintmc.proposals import Proposal, RandomWalk
+from mintmc.samplers.base import check_has_data, check_proposal_fits, on_vectors
+
+
+@dataclass(frozen=True, eq=False)
+class FireflyMC:
+    """Firefly Monte Carlo: exact, and reads only rows whose likelihood is far above a lower bound.
+
+    Use it where a tight bound is known, such as logistic regression near its mode. Statistics of each draw: ``bright``
+    (rows that are lit), ``bound_violations`` (rows seen below their bound) and ``overflows`` (updates of the lights
+    that did not fit into ``capacity``); it is exact if the last two are 0.
+
+    Parameters
+    ----------
+    bound
+        ``JaakkolaJordan`` or a ``Bound`` of your own.
+    proposal
+        ``RandomWalk`` or ``Custom``: the gradient is not known.
+    temperature
+        T in exp(-energy / T).
+    brighten
+        The probability with which a dark row is considered in one step. Rows read for it are about ``brighten * n``:
+        0.1 suits an untuned bound, 0.01 one that is tuned to the mode.
+    capacity
+        The most rows that may be bright at a time; None is all n.
+    temper
+        "posterior" divides the whole energy by T, "likelihood" leaves the prior as it is.
+
+    Examples
+    --------
+    >>> import jax, numpy as np, mintmc
+    >>> from mintmc.kernels.bounds import JaakkolaJordan
+    >>> rng = np.random.default_rng(0)
+    >>> x, y = rng.normal(size=(500, 2)), rng.choice([-1.0, 1.0], size=500)
+    >>> posterior = mintmc.Posterior(lambda t, row: jax.nn.log_sigmoid(row["y"] * (row["x"] @ t)), {"x": x, "y": y})
+    >>> sampler = FireflyMC(JaakkolaJordan.untuned(x, y))
+    >>> tree = mintmc.sample(posterior, sampler, init=np.zeros(2), draws=100, chains=1, progress=False)
+    >>> bool(tree.sample_stats.data_touched.mean() < 500), int(tree.sample_stats.bound_violations.sum())
+    (True, 0)
+    """
+
+    bound: Bound
+    proposal: Proposal = field(default_factory=RandomWalk)
+    temperature: float = 1.0
+    brighten: float = 0.1
+    capacity: int | None = None
+    temper: str = "posterior"
+
+    batching = "none"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.bound, type) or not all(hasattr(self.bound, n) for n in ("constants", "log_bound", "total")):
+            raise TypeError(
+                f"bound must have constants, log_bound and total, as JaakkolaJordan has, got {self.bound!r}"
+            )
+        check.number("temperature", self.temperature, 0)
+        check.number("brighten", self.brighten, 0, 1)
+        check.choice("temper", self.temper, TEMPERS)
+        if self.capacity is not None:
+            check.integer("capacity", self.capacity, 1)
+
+    def check(self, posterior: Posterior, params: Params) -> None:
+        """Refuse settings that do not fit the posterior or its parameters, and what is no bound at ``params``."""
+        check_has_data(posterior)
+        _check_without_gradient(self.proposal, posterior, params)
+        if self.capacity is not None:
+            check.integer("capacity", self.capacity, 1, posterior.n, "n")
+        for name, leaf in named_leaves(self.bound.constants):
+            if np.ndim(leaf) == 0 or len(leaf) != posterior.n:
+                raise ValueError(f"bound.constants{name} must have n={posterior.n} rows, got shape {np.shape(leaf)}")
+        _check_bound(self.bound, posterior, jax.tree.map(jnp.asarray, params))
+
+    def target_temperature(self, n: int) -> float:
+        """The temperature of the distribution that its draws come from."""
+        return float(self.temperature)
+
+    def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
+        """The kernel of one chain."""
+        target = Tempered(model, float(self.temperature), self.temper)
+        proposal = on_vectors(self.proposal, unravel, ravel)
+        capacity = model.n if self.capacity is None else self.capacity
+        return firefly.kernel(
+            firefly.Settings(
+                target, self.bound, proposal, float(self.brighten), capacity, unravel, theta.size, theta.dtype
+            )
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class TunaMH:
+    """TunaMH: exact Metropolis-Hastings on about L + chi L^2 rows, where L = sum(scales) * distance / T.
+
+    Use it where log-likelihoods change by a known amount at most. Short steps and high temperatures make it cheap.
+    Statistics of each draw: ``kept`` (rows that entered the decision) and ``bound_violations`` (rows that changed by
+    more than their scale allows); it is exact if the last is 0.
+
+    Parameters
+    ----------
+    scales
+        c_i, one number a row, at T = 1: ``|l_i(proposed) - l_i(params)| <= c_i * distance(params, proposed)``.
+    distance
+        ``(params, proposed) -> scalar``, symmetric and at least 0; Euclidean unless given.
+    chi
+        Larger reads more rows and accepts more moves.
+    proposal
+        ``RandomWalk`` or ``Custom``: the gradient is not known.
+    temperature
+        T in exp(-energy / T).
+    temper
+        "posterior" divides the whole energy by T, "likelihood" leaves the prior as it is.
+
+    Examples
+    --------
+    >>> import jax, numpy as np, mintmc
+    >>> rng = np.random.default_rng(0)
+    >>> x, y = rng.normal(size=(500, 2)), rng.choice([-1.0, 1.0], size=500)
+    >>> posterior = mintmc.Posterior(lambda t, row: jax.nn.log_sigmoid(row["y"] * (row["x"] @ t)), {"x": x, "y": y})
+    >>> sampler = TunaMH.logistic(x, proposal=mintmc.RandomWalk(step_size=0.05))
+    >>> tree = mintmc.sample(posterior, sampler, init=np.zeros(2), draws=100, chains=1, progress=False)
+    >>> bool(tree.sample_stats.data_touched.mean() < 500), int(tree.sample_stats.bound_violations.sum())
+    (True, 0)
+    """
+
+    scales: Any
+    distance: Callable[[Params, Params], Array] = tuna.euclidean
+    chi: float = 1e-5
+    proposal: Proposal = field(default_factory=RandomWalk)
+    temperature: float = 1.0
+    temper: str = "posterior"
+
+    batching = "none"
+
+    def __post_init__(self) -> None:
+        scales = np.asarray(self.scales)
+        if scales.ndim != 1 or not np.issubdtype(scales.dtype, np.number):
+            raise TypeError(f"scales must be an array of one number a row, got {self.scales!r}")
+        if not (np.isfinite(scales) & (scales >= 0)).all() or not scales.any():
+            raise ValueError(f"scales must be finite, at least 0 and not all 0, got {self.scales!r}")
+        check.function("distance", self.distance)
+        check.number("chi", self.chi, 0)
+        check.number("temperature", self.temperature, 0)
+        check.choice("temper", self.temper, TEMPERS)
+
+    @classmethod
+    def logistic(cls, x: Any, **settings: Any) -> TunaMH:
+        """For log_sigmoid(y * x'theta) with y = -1 or +1: scales are |x_i|, the distance is Euclidean."""
+        x = np.asarray(x, dtype=np.float64)
+        if x.ndim != 2:
+            raise ValueError(f"x must have shape (n, d), got {x.shape}")
+        return cls(np.linalg.norm(x, axis=1), tuna.euclidean, **settings)
+
+    def check(self, posterior: Posterior, params: Params) -> None:
+        """Refuse settings that do not fit the posterior or its parameters."""
+        check_has_data(posterior)
+        _check_without_gradient(self.proposal, posterior, params)
+        if len(self.scales) != posterior.n:
+            raise ValueError(f"scales must have n={posterior.n} numbers, got {len(self.scales)}")
+        distance = jax.eval_shape(self.distance, *[jax.tree.map(jnp.asarray, params)] * 2)
+        if getattr(distance, "shape", None) != ():
+            raise ValueError(f"distance must return a scalar, got {distance}")
+
+    def target_temperature(self, n: int) -> float:
+        """The temperature of the distribution that its draws come from."""
+        return float(self.temperature)
+
+    def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
+        """The kernel of one chain."""
+        target = Tempered(model, float(self.temperature), self.temper)
+        proposal = on_vectors(self.proposal, unravel, ravel)
+        scales = tuna.round_up(self.scales, theta.dtype)
+        return tuna.kernel(
+            tuna.Settings(target, scales, self.distance, float(self.chi), proposal, unravel, theta.size, theta.dtype)
+        )
+
+
+def _check_without_gradient(proposal: Any, posterior: Posterior, params: Params) -> None:
+    check_proposal_fits(proposal, posterior, params)
+    if proposal.uses_gradient:
+        raise ValueError(f"proposal must be one without gradient, RandomWalk or Custom, got {type(proposal).__name__}")
+
+
+def _check_bound(bound: Bound, posterior: Posterior, params: Params) -> None:
+    """One pass over the data: a bound made for other data or another likelihood shows at any point."""
+    log_likelihood: Any = posterior.log_likelihood
+
+    def pair(row: Any) -> tuple[Array, Array]:
+        datum, constants = row
+        return log_likelihood(params, datum), bound.log_bound(params, datum, constants)
+
+    rows = jax.tree.map(jnp.asarray, (posterior.rows, bound.constants))
+    likelihoods, bounds = (np.asarray(v, np.float64) for v in jax.lax.map(pair, rows, batch_size=8192))
+    if bounds.ndim != 1:
+        raise ValueError(f"log_bound must return a scalar, got shape {bounds.shape[1:]}")
+    above = np.flatnonzero(~(bounds <= likelihoods))
+    if above.size:
+        i = above[0]
+        raise ValueError(
+            f"bound must lie below log_likelihood, got {bounds[i]:g} above {likelihoods[i]:g} in row {i} at init "
+            f"({above.size} such rows)"
+        )
+    total = float(bound.total(params))
+    # Two sums of float32: far closer than this if they are the same, far apart if they are not.
+    if not abs(total - bounds.sum()) <= 1e-3 * np.abs(bounds).sum():
+        raise ValueError(f"bound.total must be the sum of log_bound over all rows, {bounds.sum():g}, got {total:g}")

@@ -1,0 +1,211 @@
+"""Stochastic-gradient samplers: follow the gradient on a batch, add noise, test nothing.
+
+Cheap and never exact at a constant step; both stay in the mode they start in. They are here to be compared with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from mintmc import check
+from mintmc.data import BATCHINGS
+from mintmc.energy import TEMPERS, Model, Tempered
+from mintmc.kernels import sghmc, sgld
+from mintmc.kernels.base import Kernel
+from mintmc.kernels.schedule import StepSize, check_step_size, largest_step
+from mintmc.posterior import Params, Posterior, flatten
+from mintmc.proposals import initial_scale
+from mintmc.proposals.tuning import check_preconditioner
+from mintmc.samplers.base import check_has_data
+
+
+@dataclass(frozen=True)
+class SGLD:
+    """Stochastic gradient Langevin dynamics: theta <- theta + eps/2 M grad log pi_T + N(0, eps M).
+
+    At a constant step the draws are too wide, the more the larger the step and the smaller the batch
+    (``mintmc.kernels.sgld`` has the formula). With a schedule, weigh the draws by ``sample_stats["step_size"]``.
+
+    Parameters
+    ----------
+    batch_size
+        m, the rows of one batch; n is unadjusted Langevin on all data.
+    step_size
+        eps: a constant, or a schedule such as ``Polynomial.between(1e-2, 1e-4, steps)``, where steps of warm-up count.
+    temperature
+        T in exp(-energy / T).
+    temper
+        "posterior" divides the whole energy by T, "likelihood" leaves the prior as it is.
+    batching
+        "shuffled" (slices of a shuffled copy) or "uniform" (a fresh subset at every step, slower).
+    preconditioner
+        M: None, a vector of variances or a covariance matrix of the flat parameters.
+
+    Examples
+    --------
+    >>> import numpy as np, mintmc
+    >>> x = np.random.default_rng(0).normal(size=1000)
+    >>> posterior = mintmc.Posterior(lambda mean, x: -0.5 * (x - mean) ** 2, x)
+    >>> sampler = SGLD(batch_size=100, step_size=1e-4)
+    >>> tree = mintmc.sample(posterior, sampler, init=0.0, draws=500, chains=2, progress=False)
+    >>> weights = tree.sample_stats["step_size"]
+    >>> bool(abs((weights * tree.posterior["theta"]).sum() / weights.sum() - x.mean()) < 0.1)
+    True
+    """
+
+    batch_size: int
+    step_size: StepSize
+    temperature: float = 1.0
+    temper: str = "posterior"
+    batching: str = "shuffled"
+    preconditioner: Any = None
+
+    def __post_init__(self) -> None:
+        _check_settings(self)
+        if isinstance(self.preconditioner, str):
+            raise TypeError(
+                "preconditioner must be None, a vector of variances or a covariance matrix (nothing is adapted "
+                f"without an acceptance test), got {self.preconditioner!r}"
+            )
+        check_preconditioner(self.preconditioner)
+
+    def check(self, posterior: Posterior, params: Params) -> None:
+        """Refuse settings that do not fit the posterior or its parameters."""
+        _check_fits(self, posterior, params)
+        initial_scale(self.preconditioner, flatten(params, "init")[0].size, float)
+
+    def target_temperature(self, n: int) -> float:
+        """The temperature of the distribution that its draws come near to."""
+        return float(self.temperature)
+
+    def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
+        """The kernel of one chain."""
+        target = Tempered(model, self.target_temperature(model.n), self.temper)
+        scale = initial_scale(self.preconditioner, theta.size, theta.dtype)
+        return sgld.kernel(sgld.Settings(target, self.step_size, scale, self.batch_size, theta.size, theta.dtype))
+
+
+@dataclass(frozen=True)
+class SGHMC:
+    """Stochastic gradient Hamiltonian Monte Carlo: Langevin with momentum r and friction C.
+
+    r <- r + eps grad log pi_T - eps C r + N(0, 2 eps (C - eps V/2)), theta <- theta + eps r. Its step is comparable
+    with the square root of SGLD's. ``mintmc.kernels.sghmc`` says how far from pi_T it settles.
+
+    Parameters
+    ----------
+    batch_size
+        m, the rows of one batch.
+    step_size
+        eps: a constant, or a schedule such as ``Polynomial.between(1e-2, 1e-3, steps)``, where steps of warm-up count.
+    friction
+        C, at least eps V/2 and at most 1/eps (where no momentum is left and it is SGLD).
+    noise_estimate
+        V, the variance of the batch gradient of log pi_T, (n/T)^2 var_i(grad l_i) / m * (1 - m/n): a number, or one
+        for each of the flat parameters. 0 leaves the gradient noise uncorrected.
+    resample_every
+        Draw a fresh momentum before every so many steps; None never does, and starts at rest.
+    temperature
+        T in exp(-energy / T).
+    temper
+        "posterior" divides the whole energy by T, "likelihood" leaves the prior as it is.
+    batching
+        "shuffled" (slices of a shuffled copy) or "uniform" (a fresh subset at every step, slower).
+
+    Examples
+    --------
+    >>> import numpy as np, mintmc
+    >>> x = np.random.default_rng(0).normal(size=1000)
+    >>> posterior = mintmc.Posterior(lambda mean, x: -0.5 * (x - mean) ** 2, x)
+    >>> sampler = SGHMC(batch_size=100, step_size=5e-3, friction=50.0, noise_estimate=1000**2 / 100 * 0.9)
+    >>> tree = mintmc.sample(posterior, sampler, init=0.0, draws=500, chains=2, progress=False)
+    >>> bool(abs(tree.posterior["theta"].mean() - x.mean()) < 0.1)
+    True
+    """
+
+    batch_size: int
+    step_size: StepSize
+    friction: float
+    noise_estimate: Any = 0.0
+    resample_every: int | None = None
+    temperature: float = 1.0
+    temper: str = "posterior"
+    batching: str = "shuffled"
+
+    def __post_init__(self) -> None:
+        _check_settings(self)
+        check.number("friction", self.friction, 0)
+        if self.resample_every is not None:
+            check.integer("resample_every", self.resample_every, 1)
+        step, noise = largest_step(self.step_size), _variances("noise_estimate", self.noise_estimate)
+        # Steps only ever decrease, and both limits with them: the first step decides.
+        if self.friction < step * noise.max() / 2:
+            raise ValueError(
+                f"friction must be at least step_size * noise_estimate / 2 = {step * noise.max() / 2:g} "
+                f"(less would need noise of negative variance), got {self.friction:g}"
+            )
+        if self.friction * step > 1:
+            raise ValueError(f"friction must be at most 1/step_size = {1 / step:g}, got {self.friction:g}")
+
+    def check(self, posterior: Posterior, params: Params) -> None:
+        """Refuse settings that do not fit the posterior or its parameters."""
+        _check_fits(self, posterior, params)
+        shape, dim = np.shape(self.noise_estimate), flatten(params, "init")[0].size
+        if shape not in ((), (dim,)):
+            raise ValueError(f"noise_estimate must be a number or have shape ({dim},), got shape {shape}")
+
+    def target_temperature(self, n: int) -> float:
+        """The temperature of the distribution that its draws come near to."""
+        return float(self.temperature)
+
+    def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
+        """The kernel of one chain."""
+        target = Tempered(model, self.target_temperature(model.n), self.temper)
+        noise, size = jnp.asarray(self.noise_estimate, theta.dtype), self.batch_size
+        return sghmc.kernel(
+            sghmc.Settings(
+                target, self.step_size, self.friction, noise, self.resample_every, size, theta.size, theta.dtype
+            )
+        )
+
+
+def _check_settings(sampler: SGLD | SGHMC) -> None:
+    check.integer("batch_size", sampler.batch_size, 1)
+    check_step_size(sampler.step_size)
+    check.number("temperature", sampler.temperature, 0)
+    check.choice("temper", sampler.temper, TEMPERS)
+    check.choice("batching", sampler.batching, BATCHINGS)
+
+
+def _check_fits(sampler: SGLD | SGHMC, posterior: Posterior, params: Params) -> None:
+    check_has_data(posterior)
+    check.integer("batch_size", sampler.batch_size, 1, posterior.n, "n")
+    _check_differentiable(type(sampler).__name__, posterior, params)
+
+
+def _check_differentiable(name: str, posterior: Posterior, params: Params) -> None:
+    theta, unravel = flatten(params, "init")
+    target = Tempered(posterior.model(unravel, theta.size), 1.0)
+    rows = None if posterior.data is None else posterior.data.rows
+    try:
+        jax.eval_shape(target.batch_gradient, theta, jax.tree.map(lambda leaf: leaf[:1], rows))
+    except Exception as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"{name} needs a log density that JAX can differentiate, got: {reason}") from error
+
+
+def _variances(name: str, value: Any) -> np.ndarray:
+    """A variance, or a vector of them."""
+    if isinstance(value, (bool, str)) or not np.issubdtype(np.asarray(value).dtype, np.number):
+        raise TypeError(f"{name} must be a number or a vector of numbers in [0, inf), got {value!r}")
+    array = np.asarray(value, dtype=float)
+    if array.ndim > 1 or array.size == 0 or not (np.isfinite(array) & (array >= 0)).all():
+        raise ValueError(f"{name} must be a number or a vector of numbers in [0, inf), got {value!r}")
+    return array

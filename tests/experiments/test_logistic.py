@@ -1,0 +1,57 @@
+import json
+
+import jax
+import numpy as np
+import pytest
+
+import mintmc
+from mintmc.experiments import logistic, logistic_table, mnist
+
+
+def test_the_digits_are_all_there():
+    digits = mnist.load()
+    assert digits.x.shape == (13_007, 784)
+    assert digits.x_test.shape == (2163, 784)
+    assert (int((digits.y > 0).sum()), int((digits.y_test > 0).sum())) == (6742, 1135)
+    assert (digits.x.min(), digits.x.max()) == (0.0, 1.0)
+
+
+def test_mint_with_the_settings_of_the_paper_has_its_acceptance_and_its_step():
+    posterior = mnist.posterior(flat_prior=False)
+    walk = mintmc.RandomWalk(step_size=logistic.TEMPERED_STEP)
+    sampler = mintmc.MINT(logistic.BATCH, alpha=logistic.ALPHA, temper="likelihood", proposal=walk)
+    tree = mintmc.sample(
+        posterior, sampler, init=np.zeros(784), draws=15_000, warmup=500, chains=4, seed=1, progress=False
+    )
+    assert 0.3 < float(tree["sample_stats"]["acceptance_rate"].mean()) < 0.4
+    curve = logistic.curve(tree)
+    assert curve.step == pytest.approx(1.71, abs=0.02)
+    # 98.5% by the running average within 100 passes of the paper's count: one batch a step, 13,007 steps.
+    assert curve.average.mean(axis=0)[curve.passes.mean(axis=0) <= 200].max() >= 0.985
+    # A first draw of 97% takes less than 5% of what 500 steps of MCMC read.
+    assert np.median(curve.touched_to_97) < 0.05 * 500 * posterior.n
+
+
+def test_a_growing_batch_stays_small_where_seita_says_so():
+    # Chains that have converged: Barker's first batch of 100 is nearly enough at K = 100 and steps of 0.05.
+    posterior = mnist.posterior(flat_prior=True)
+    sampler = mintmc.BarkerMH(100, logistic_table.TEMPERATURE, logistic_table.WALK, published=True)
+
+    def start(key):
+        return jax.random.uniform(key, (784,))
+
+    tree = mintmc.sample(posterior, sampler, init=start, draws=1000, warmup=4000, chains=2, seed=2, progress=False)
+    batch = float(tree["sample_stats"]["data_touched"].mean()) / 2
+    assert 100 <= batch < 200
+
+
+def test_reproduce_writes_figure_numbers_and_page(tmp_path, monkeypatch):
+    tiny = logistic.Scale(2, 300, 5, 5, logistic_table.Scale(2, 12))
+    monkeypatch.setitem(logistic.SCALES, "quick", tiny)
+    figure = logistic.reproduce("quick", tmp_path, progress=False)
+    assert figure.stat().st_size > 10_000
+    numbers = json.loads((tmp_path / "logistic.json").read_text())
+    assert numbers["facts"]["MINT: mean batch"] == 100
+    page = (tmp_path / "logistic.md").read_text()
+    for name in ("MHMINIBATCH", "AustereMH(NC)", "AustereMH(C)", "MHSUBLHD"):
+        assert name in page
