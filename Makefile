@@ -10,10 +10,10 @@ demo: $(READY)
 	$(BIN)/mintmc reproduce tied-means --scale quick --out results/tied-means
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadscope
 
 test-all: $(READY)
-	$(BIN)/python -m pytest -m ""
+	$(BIN)/python -m pytest -n auto --dist loadscope -m ""
 
 lint: $(READY)
 	$(BIN)/ruff check .

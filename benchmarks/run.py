@@ -38,16 +38,10 @@ def time_c(steps=300_000):
     return sum(float(copy.communicate()[0].split()[0]) for copy in copies) / CORES
 
 
-def time_mint(posterior, draws=DRAWS):
+def time_mint(posterior, sampler=None, draws=DRAWS):
     """Core-microseconds per step of one chain: wall time of the draws, times cores, over all chains' steps."""
-    tree = mintmc.sample(
-        posterior,
-        mintmc.MINT(1000, alpha=0.5),
-        init=np.array([0.5, 0.0]),
-        draws=draws,
-        chains=CHAINS,
-        progress=False,
-    )
+    sampler = sampler or mintmc.MINT(1000, alpha=0.5)
+    tree = mintmc.sample(posterior, sampler, init=np.array([0.5, 0.0]), draws=draws, chains=CHAINS, progress=False)
     return tree.attrs["sampling_time"] * CORES / (CHAINS * draws) * 1e6
 
 
@@ -70,15 +64,20 @@ def main():
     small, large = posterior_of(100_000), posterior_of(10_000_000)
     sizes = [(time_mint(small), time_mint(large)) for _ in range(ROUNDS)]
     at_small, at_large = (min(times) for times in zip(*sizes, strict=True))
+    # A step so small that Barker's first batch always decides: what its loop costs.
+    still = mintmc.RandomWalk(step_size=0.01)
+    tests = (mintmc.MINT(125, temperature=1e4, proposal=still), mintmc.BarkerMH(125, 1e4, still))
+    mint, barker = (min(time_mint(posterior, sampler, 50_000) for _ in range(ROUNDS)) for sampler in tests)
     results = {
         "C, one core: microseconds a step": c,
         "mintmc, 8 chains: core-microseconds a step": ours,
         "mintmc over C (bar 2.0)": ours / c,
         "step at n = 1e7 over n = 1e5 (bar 1.5)": at_large / at_small,
+        "BarkerMH step over MINT step, batch of 125 (bar 3.0)": barker / mint,
         "import mintmc: seconds (bar 2)": min(time_import() for _ in range(3)),
     }
     for name, value in results.items():
-        print(f"{name:50} {value:.2f}")
+        print(f"{name:54} {value:.2f}")
     machine = {"cores": os.cpu_count(), "machine": platform.machine(), "jax": jax.__version__}
     (HERE / "results.json").write_text(json.dumps(results | machine, indent=2) + "\n")
 

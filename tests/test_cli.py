@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 import mintmc
 from mintmc.cli import app
-from mintmc.experiments import tied_means, tied_means_rivals
+from mintmc.experiments import tied_means
 
 
 def test_version():
@@ -15,10 +15,15 @@ def test_version():
 
 
 def test_reproduce_ends_with_the_path_of_the_figure(tmp_path, monkeypatch):
-    monkeypatch.setitem(tied_means.SCALES, "quick", tied_means.Scale(2000, 20, tied_means_rivals.Scale(1000, 2, 10)))
+    def reproduce(scale, out, progress):
+        (out / "tied-means.md").write_text(f"scale {scale}, progress {progress}")
+        return out / "tied-means.png"
+
+    monkeypatch.setattr(tied_means, "reproduce", reproduce)
     result = CliRunner().invoke(app, ["reproduce", "tied-means", "--out", str(tmp_path), "--no-progress"])
     assert result.exit_code == 0, result.output
-    assert f"figure: {tmp_path / 'tied-means.png'}" in result.output.replace("\n", "\n")
+    assert "scale quick, progress False" in result.output
+    assert f"figure: {tmp_path / 'tied-means.png'}" in result.output
 
 
 def test_an_unknown_experiment_is_refused_with_what_there_is():

@@ -36,7 +36,7 @@ def apply_kernel(kernel, batching, rows, thetas, tuning: Tuning, steps: int, see
             tickets = {
                 role: batching.ticket(jax.random.fold_in(key, i)) for i, role in enumerate(kernel.batches, start=1)
             }
-            return open_batches(kernel.batches, batching, rows, tickets, batching.n)
+            return open_batches(kernel.batches, batching, rows, tickets)
 
         start, *keys = jax.random.split(key, steps + 1)
         state = kernel.init(theta, batch(start))

@@ -5,14 +5,14 @@ With 0 < B_i <= L_i and gap_i = (log L_i - log B_i) / T, every row gets a light 
     prior(theta)^w  prod_i B_i(theta)^(1/T)  prod_{z_i = 1} (exp(gap_i) - 1)
 
 has the tempered posterior as its marginal exactly (Maclaurin & Adams 2014): at T = 1 a row summed over z_i gives
-B_i + (L_i - B_i). A step moves theta with z fixed, which reads the bright rows alone, and then z with theta fixed: a
-bright row goes dark with probability min(1, q / odds_i), and each dark one is picked with probability q and lights up with
-min(1, odds_i / q), odds_i = exp(gap_i) - 1. (Algorithm 2 of the paper prints the last inequality the wrong way round.)
+B_i + (L_i - B_i). A step moves theta with z fixed, which reads the bright rows alone, and then z with theta fixed: with
+odds_i = exp(gap_i) - 1, a bright row goes dark with probability min(1, q / odds_i), and each dark one is picked with
+probability q and lights up with min(1, odds_i / q). (Algorithm 2 of the paper prints the last inequality reversed.)
 
 Exact while bounds hold and bright rows fit into ``capacity``. A z-update that would not fit is refused as a whole, so
 that the chain samples the joint density restricted to what fits; where a bound is above its likelihood, the bound is
-taken for the likelihood. Both are counted. Gaps of bright rows are remembered, so a step reads the bright rows once, at the
-proposed end, and the dark ones that were picked.
+taken for the likelihood. Both are counted. Gaps of bright rows are remembered, so a step reads the bright rows once, at
+the proposed end, and the dark ones that were picked.
 """
 
 from __future__ import annotations
@@ -120,8 +120,11 @@ def advance(noise: Noise, state: State, batch: Batch, tuning: Tuning, settings: 
     """Move theta with the lights fixed, then the lights with theta fixed."""
     rows = batch["all"]
     decision, theta, lit, proposed = _move_theta(noise, state, rows, tuning, settings)
-    picked = _pick_dark(noise.lights, theta, state.bright, rows, settings)
-    bright, gaps, fits = _move_lights(noise.lights, state, lit, picked, settings)
+    most = _most_picked(settings.target.model.n, settings.brighten)
+    uniforms = jax.random.uniform(noise.lights, (settings.capacity + 2 * most,), settings.dtype)
+    for_lit, for_skips, for_picked = jnp.split(uniforms, (settings.capacity, settings.capacity + most))
+    picked = _pick_dark(for_skips, theta, state.bright, rows, settings)
+    bright, gaps, fits = _move_lights(jnp.log(for_lit), jnp.log(for_picked), state, lit, picked, settings)
     extras = {
         "bright": jnp.sum(bright, dtype=decision.acceptance_rate.dtype),
         "bound_violations": proposed.violations + picked.violations,
@@ -148,32 +151,25 @@ def _move_theta(noise, state, rows, tuning, settings) -> tuple[Decision, Array, 
     return decision, theta, lit, proposed
 
 
-def _pick_dark(key, theta, bright, rows, settings) -> Read:
+def _pick_dark(uniforms, theta, bright, rows, settings) -> Read:
     """Dark rows, each with probability q: geometric skips from one to the next cost n q numbers instead of n."""
     n, q = settings.target.model.n, settings.brighten
-    waiting = jax.random.exponential(jax.random.fold_in(key, 0), (_most_picked(n, q),), settings.dtype)
-    skips = jnp.minimum(jnp.floor(waiting / -math.log1p(-q)), n).astype(jnp.int32) + 1
+    skips = jnp.minimum(jnp.floor(jnp.log1p(-uniforms) / math.log1p(-q)), n).astype(jnp.int32) + 1
     index = jnp.minimum(jnp.cumsum(skips) - 1, n)
     is_bright = bright.at[index].get(mode="fill", fill_value=True)
     index = jnp.sort(jnp.where(is_bright, n, index))  # what is to be read comes first
     return _evaluate(theta, index, jnp.sum(index < n), rows, settings)
 
 
-def _move_lights(key, state, lit, picked, settings) -> tuple[Array, Array, Array]:
+def _move_lights(log_lit, log_picked, state, lit, picked, settings) -> tuple[Array, Array, Array]:
     """The new lights, the gaps known, and whether the lights fit."""
-    for_lit, for_picked = (jax.random.fold_in(key, i) for i in (1, 2))
-    stays = ~darkens(log_uniforms(for_lit, lit), log_odds(lit.gaps), settings.brighten)
-    comes = lights_up(log_uniforms(for_picked, picked), log_odds(picked.gaps), settings.brighten)
+    stays = ~darkens(log_lit, log_odds(lit.gaps), settings.brighten)
+    comes = lights_up(log_picked, log_odds(picked.gaps), settings.brighten)
     # Padding has index n and is dropped. No row is in both: what has just gone dark must not be picked.
     bright = state.bright.at[lit.which].set(stays, mode="drop").at[picked.which].set(comes, mode="drop")
     gaps = state.gaps.at[lit.which].set(lit.gaps, mode="drop").at[picked.which].set(picked.gaps, mode="drop")
     fits = jnp.sum(bright) <= settings.capacity
     return jnp.where(fits, bright, state.bright), gaps, fits
-
-
-def log_uniforms(key: Array, read: Read) -> Array:
-    """The logarithms of uniform numbers, one for each row."""
-    return jnp.log(jax.random.uniform(key, read.gaps.shape, read.gaps.dtype))
 
 
 def _evaluate(theta: Array, index: Array, count: Array, rows: Rows, settings: Settings) -> Read:

@@ -1,0 +1,76 @@
+"""Every sampler of the posterior itself agrees with long full-batch HMC on a 5-dimensional logistic posterior, n = 10,000, T = 1."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from truth import LIMIT
+
+import mintmc
+from mintmc.experiments.report import mean_and_error
+
+N, DIM = 10_000, 5
+
+
+def log_likelihood(weights, row):
+    return jax.nn.log_sigmoid(row["y"] * jnp.dot(row["x"], weights))
+
+
+def log_prior(weights):
+    return -0.5 * jnp.sum(weights**2)
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(N, DIM)).astype(np.float32) / np.sqrt(DIM)
+    y = np.where(rng.random(N) < 1 / (1 + np.exp(-x @ np.linspace(-1, 1, DIM))), 1.0, -1.0).astype(np.float32)
+    return {"x": x, "y": y}
+
+
+@pytest.fixture(scope="module")
+def posterior(data):
+    return mintmc.Posterior(log_likelihood, data, log_prior)
+
+
+@pytest.fixture(scope="module")
+def reference(posterior):
+    sampler = mintmc.MetropolisHastings(mintmc.Hamiltonian(steps=5, preconditioner="diagonal"))
+    tree = mintmc.sample(posterior, sampler, init=np.zeros(DIM), draws=4000, seed=1, progress=False)
+    return tree["posterior"]["theta"].values
+
+
+def walk(step):
+    return mintmc.RandomWalk(step_size=step)
+
+
+def samplers(data, mode):
+    x, y = data["x"], data["y"]
+    remainder = mintmc.logistic_remainder(x)
+    tuned = mintmc.JaakkolaJordan.tuned(x, y, mode)
+    return {
+        # name: (sampler, draws, thin); the posterior's standard deviation is 0.05, and each method's step suits it
+        "BarkerMH": (mintmc.BarkerMH(500, proposal=walk(0.02)), 6000, 5),
+        "ConfidenceMH with proxy": (
+            mintmc.ConfidenceMH(proxy=mintmc.TaylorProxy(remainder, centre=mode), proposal=walk(0.03)),
+            6000,
+            5,
+        ),
+        "FireflyMC, tuned": (mintmc.FireflyMC(tuned, proposal=walk(0.03)), 6000, 5),
+        "TunaMH": (mintmc.TunaMH.logistic(x, proposal=walk(0.01)), 6000, 20),
+    }
+
+
+@pytest.mark.parametrize("name", ["BarkerMH", "ConfidenceMH with proxy", "FireflyMC, tuned", "TunaMH"])
+def test_moments_agree_with_hmc(data, posterior, reference, name):
+    mode = reference.mean(axis=(0, 1))
+    sampler, draws, thin = samplers(data, mode)[name]
+    tree = mintmc.sample(posterior, sampler, init=mode, draws=draws, warmup=500, thin=thin, seed=2, progress=False)
+    theta = tree["posterior"]["theta"].values
+    for i in range(DIM):
+        for power in (1, 2):
+            # 5 long batches a chain: the walks of these methods are slow.
+            ours, truth = (mean_and_error((t[..., i] - mode[i]) ** power, 5) for t in (theta, reference))
+            assert abs(ours[0] - truth[0]) < LIMIT * np.hypot(ours[1], truth[1]), (i, power, ours, truth)
+    if "bound_violations" in tree["sample_stats"]:
+        assert int(tree["sample_stats"]["bound_violations"].sum()) == 0
