@@ -54,7 +54,7 @@ class Stream(NamedTuple):
 
 
 Batch = Mapping[str, Any]
-"""What a step reads, by the part it plays: "all" is all n rows (and maybe some repeated), "stream" a Stream that is read
+"""What a step reads, by the part it plays: "all" is all n rows (and maybe some again), "stream" a Stream that is read
 in pieces of the size asked for, and any other role ("test", "gradient") a batch of rows."""
 
 

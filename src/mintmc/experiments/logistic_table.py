@@ -127,7 +127,8 @@ def markdown(rows: list[Row]) -> str:
     for r in rows:
         measured = f"{r.batch:,.1f} ± {r.deviation:.1f}"
         lines.append(
-            f"| {r.name} | {r.published} | {measured} | {r.touched:,.0f} | {r.accuracy:.2%} | {r.ess:.1f} | {r.milliseconds:.2f} |"
+            f"| {r.name} | {r.published} | {measured} | {r.touched:,.0f} | "
+            f"{r.accuracy:.2%} | {r.ess:.1f} | {r.milliseconds:.2f} |"
         )
     return "\n".join(lines)
 

@@ -67,7 +67,7 @@ def batch_sizes(posterior: Posterior, scale: Scale, progress: bool) -> list[tupl
         settings: dict[str, Any] = {"init": np.array([0.5, 0.0]), "warmup": 0, "chains": scale.runs, "seed": 4}
         tree: Any = sample(posterior, sampler, draws=scale.draws, progress=progress, **settings)
         stats = tree["sample_stats"]
-        oracle = stats["oracle_touched"] if "oracle_touched" in stats else 0
+        oracle = stats.get("oracle_touched", 0)
         each = ((stats["data_touched"] - oracle) / 2).mean("draw").values
         table.append((name, published, float(each.mean()), float(each.std(ddof=1))))
     return table

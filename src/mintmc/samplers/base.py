@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import jax
 from jax import Array
 
-from mintmc.energy import Model
+from mintmc.energy import Model, Tempered
 from mintmc.kernels.base import Kernel
 from mintmc.posterior import Params, Posterior, flatten
 from mintmc.proposals import Custom, Proposal, initial_scale
@@ -54,16 +54,19 @@ def check_proposal_fits(proposal: Any, posterior: Posterior, params: Params) -> 
         proposal.check_against(params)
     initial_scale(proposal.preconditioner, flatten(params, "init")[0].size, float)
     if proposal.uses_gradient:
-        _check_differentiable(proposal, posterior, params)
+        check_differentiable(f"proposal {type(proposal).__name__}", posterior, params)
 
 
-def _check_differentiable(proposal: Proposal, posterior: Posterior, params: Params) -> None:
-    kind = type(proposal).__name__
+def check_differentiable(what: str, posterior: Posterior, params: Params) -> None:
+    """Refuse a log density without a gradient; ``what`` needs it."""
+    theta, unravel = flatten(params, "init")
+    model = posterior.model(unravel, theta.size)
     try:
-        jax.eval_shape(jax.grad(posterior.log_prior, allow_int=False), jax.tree.map(jax.numpy.asarray, params))
-        if posterior.data is not None and posterior.log_likelihood is not None:
-            datum = jax.tree.map(lambda leaf: leaf[0], posterior.data.rows)
-            jax.eval_shape(jax.grad(posterior.log_likelihood), jax.tree.map(jax.numpy.asarray, params), datum)
+        if posterior.data is None:
+            jax.eval_shape(jax.grad(model.log_prior), theta)
+        else:
+            one = jax.tree.map(lambda leaf: leaf[:1], posterior.data.rows)
+            jax.eval_shape(Tempered(model, 1.0).batch_gradient, theta, one)
     except Exception as error:
         reason = str(error).splitlines()[0]
-        raise ValueError(f"proposal {kind} needs a log density that JAX can differentiate, got: {reason}") from error
+        raise ValueError(f"{what} needs a log density that JAX can differentiate, got: {reason}") from error

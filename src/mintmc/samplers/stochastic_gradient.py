@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -23,7 +22,7 @@ from mintmc.kernels.schedule import StepSize, check_step_size, largest_step
 from mintmc.posterior import Params, Posterior, flatten
 from mintmc.proposals import initial_scale
 from mintmc.proposals.tuning import check_preconditioner
-from mintmc.samplers.base import check_has_data
+from mintmc.samplers.base import check_differentiable, check_has_data
 
 
 @dataclass(frozen=True)
@@ -187,18 +186,7 @@ def _check_settings(sampler: SGLD | SGHMC) -> None:
 def _check_fits(sampler: SGLD | SGHMC, posterior: Posterior, params: Params) -> None:
     check_has_data(posterior)
     check.integer("batch_size", sampler.batch_size, 1, posterior.n, "n")
-    _check_differentiable(type(sampler).__name__, posterior, params)
-
-
-def _check_differentiable(name: str, posterior: Posterior, params: Params) -> None:
-    theta, unravel = flatten(params, "init")
-    target = Tempered(posterior.model(unravel, theta.size), 1.0)
-    rows = None if posterior.data is None else posterior.data.rows
-    try:
-        jax.eval_shape(target.batch_gradient, theta, jax.tree.map(lambda leaf: leaf[:1], rows))
-    except Exception as error:
-        reason = str(error).splitlines()[0]
-        raise ValueError(f"{name} needs a log density that JAX can differentiate, got: {reason}") from error
+    check_differentiable(type(sampler).__name__, posterior, params)
 
 
 def _variances(name: str, value: Any) -> np.ndarray:
