@@ -1,13 +1,13 @@
-"""Every sampler of the posterior itself agrees with long full-batch HMC on a 5-dimensional logistic posterior, n = 10,000, T = 1."""
+"""Samplers of the posterior itself agree with full-batch HMC on a 5-dimensional logistic posterior, n = 10,000, T = 1."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from truth import LIMIT
 
 import mintmc
 from mintmc.experiments.report import mean_and_error
+from truth import LIMIT
 
 N, DIM = 10_000, 5
 

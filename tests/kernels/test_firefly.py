@@ -281,7 +281,7 @@ def test_a_tuned_bound_reads_few_rows():
         gradient = data["x"].T @ ((data["y"] + 1) / 2 - p) - theta / SIGMA**2
         theta = theta + np.linalg.solve((data["x"].T * (p * (1 - p))) @ data["x"] + np.eye(2) / SIGMA**2, gradient)
     bound = JaakkolaJordan.tuned(data["x"], data["y"], theta)
-    sampler = FireflyMC(bound, mintmc.RandomWalk(step_size=0.2), brighten=0.01)
+    sampler = FireflyMC(bound, mintmc.RandomWalk(step_size=0.1), brighten=0.01)
     tree = mintmc.sample(posterior, sampler, init=theta, draws=2000, warmup=0, chains=1, progress=False)
     # 0.01 n rows are picked in a step; as many again are bright at most.
     assert tree.sample_stats["data_touched"].mean() < 0.02 * n

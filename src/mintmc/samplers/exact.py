@@ -53,8 +53,8 @@ class FireflyMC:
     >>> rng = np.random.default_rng(0)
     >>> x, y = rng.normal(size=(500, 2)), rng.choice([-1.0, 1.0], size=500)
     >>> posterior = mintmc.Posterior(lambda t, row: jax.nn.log_sigmoid(row["y"] * (row["x"] @ t)), {"x": x, "y": y})
-    >>> sampler = FireflyMC(JaakkolaJordan.untuned(x, y))
-    >>> tree = mintmc.sample(posterior, sampler, init=np.zeros(2), draws=100, chains=1, progress=False)
+    >>> sampler = FireflyMC(JaakkolaJordan.untuned(x, y), mintmc.RandomWalk(step_size=0.1))
+    >>> tree = mintmc.sample(posterior, sampler, init=np.zeros(2), draws=100, warmup=0, chains=1, progress=False)
     >>> bool(tree.sample_stats.data_touched.mean() < 500), int(tree.sample_stats.bound_violations.sum())
     (True, 0)
     """
@@ -136,7 +136,7 @@ class TunaMH:
     >>> x, y = rng.normal(size=(500, 2)), rng.choice([-1.0, 1.0], size=500)
     >>> posterior = mintmc.Posterior(lambda t, row: jax.nn.log_sigmoid(row["y"] * (row["x"] @ t)), {"x": x, "y": y})
     >>> sampler = TunaMH.logistic(x, proposal=mintmc.RandomWalk(step_size=0.05))
-    >>> tree = mintmc.sample(posterior, sampler, init=np.zeros(2), draws=100, chains=1, progress=False)
+    >>> tree = mintmc.sample(posterior, sampler, init=np.zeros(2), draws=100, warmup=0, chains=1, progress=False)
     >>> bool(tree.sample_stats.data_touched.mean() < 500), int(tree.sample_stats.bound_violations.sum())
     (True, 0)
     """
