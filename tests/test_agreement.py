@@ -1,4 +1,4 @@
-"""Samplers of the posterior itself agree with full-batch HMC on a 5-dimensional logistic posterior, n = 10,000, T = 1."""
+"""Samplers of the posterior itself agree with full-batch HMC on logistic regression in 5 dimensions, n = 10,000."""
 
 import jax
 import jax.numpy as jnp
