@@ -1,7 +1,7 @@
 """Mini-batch tempered Markov chain Monte Carlo for posteriors with many observations and many modes."""
 
 from mintmc.acceptance.proxy import logistic_bound, logistic_remainder
-from mintmc.kernels.bounds import JaakkolaJordan
+from mintmc.kernels.bounds import Bound, JaakkolaJordan
 from mintmc.kernels.schedule import Polynomial
 from mintmc.posterior import Posterior
 from mintmc.proposals import Custom, Hamiltonian, Langevin, RandomWalk
@@ -28,6 +28,7 @@ __all__ = [
     "SGLD",
     "AustereMH",
     "BarkerMH",
+    "Bound",
     "ConfidenceMH",
     "Custom",
     "Diagnosis",

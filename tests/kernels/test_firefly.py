@@ -64,7 +64,7 @@ def worst_distance(sampler, draws=6000, warmup=0):
 
 
 MAP = np.array([1.4, -1.0])  # roughly: a bound need not be tuned exactly
-WALK = mintmc.RandomWalk(step_size=0.5)  # accepts 0.2 to 0.5; a given step needs no warm-up to be compiled
+WALK = mintmc.RandomWalk(step_size=0.5)  # accepts 0.12 to 0.36 of moves; a given step needs no warm-up to be compiled
 HOT = {"proposal": WALK, "temperature": 4.0}
 RIGHT = {
     "untuned": FireflyMC(JaakkolaJordan.untuned(X, Y), WALK),

@@ -137,6 +137,8 @@ def _warnings(numbers: dict[str, float], settings: dict, tree: Any):
     stats = tree["sample_stats"]
     if "bound_violations" in stats and (violations := int(stats["bound_violations"].sum())):
         yield f"the bound was violated in {violations} steps: the draws are not what they should be; use a larger bound"
+    if "overflows" in stats and (overflows := int(stats["overflows"].sum())):
+        yield f"{overflows} updates of the bright rows did not fit: use a larger capacity"
     if numbers.get("R-hat", 1.0) > MAX_RHAT or np.isnan(numbers.get("R-hat", 1.0)):
         yield f"R-hat {numbers['R-hat']:.3f} is above {MAX_RHAT}: the chains disagree; run longer"
     wanted = MIN_ESS_PER_CHAIN * chains
