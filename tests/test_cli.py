@@ -26,6 +26,15 @@ def test_reproduce_ends_with_the_path_of_the_figure(tmp_path, monkeypatch):
     assert f"figure: {tmp_path / 'tied-means.png'}" in result.output
 
 
+def test_a_folder_that_cannot_be_written_is_one_line_before_any_work(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    result = CliRunner().invoke(app, ["reproduce", "tied-means", "--out", str(blocked / "inside"), "--no-progress"])
+    assert result.exit_code == 2
+    assert result.output.startswith(f"error: cannot write to {blocked / 'inside'}: ")
+    assert result.output.count("\n") == 1
+
+
 def test_an_unknown_experiment_is_refused_with_what_there_is():
     result = CliRunner().invoke(app, ["reproduce", "nothing"])
     assert result.exit_code == 2

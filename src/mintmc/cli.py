@@ -50,7 +50,11 @@ def reproduce(
     """Reproduce an experiment of the paper: a figure, its numbers, and a page that sets claim beside measurement."""
     experiment = import_module(f"mintmc.experiments.{name.value.replace('-', '_')}")
     out = out or Path("results") / name.value
-    figure = experiment.reproduce(scale.value, out, progress)
+    try:
+        figure = experiment.reproduce(scale.value, out, progress)
+    except OSError as error:
+        typer.echo(f"error: cannot write to {out}: {error.strerror or error}", err=True)
+        raise typer.Exit(2) from error
     page = figure.with_suffix(".md")
     typer.echo(page.read_text())
     typer.echo(f"figure: {figure}\npage:   {page}")

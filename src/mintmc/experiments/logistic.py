@@ -103,6 +103,7 @@ def _first_at(theta: np.ndarray, touched: np.ndarray, accuracy: float, block: in
 def reproduce(scale: str, out: Path, progress: bool = True) -> Path:
     """Run the experiment; returns the path of the figure. Numbers and a page go beside it."""
     sizes = SCALES[scale]
+    out.mkdir(parents=True, exist_ok=True)  # before the work, not after
     posterior = mnist.posterior(flat_prior=False)
     temperature = MINT(BATCH, alpha=ALPHA).target_temperature(posterior.n)
     walk, cold = RandomWalk(step_size=TEMPERED_STEP), RandomWalk(step_size=COLD_STEP)
@@ -130,7 +131,6 @@ def reproduce(scale: str, out: Path, progress: bool = True) -> Path:
     normal = normality(posterior, at, BATCH)
     rows = logistic_table.rows(sizes.table, progress)
 
-    out.mkdir(parents=True, exist_ok=True)
     figure = _figure(normal, curves, temperature, sizes.runs, out / "logistic.png")
     _page(scale, trees, curves, normal, rows).write(out, figure)
     return figure

@@ -116,6 +116,7 @@ def pooled_ratio(visits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def reproduce(scale: str, out: Path, progress: bool = True) -> Path:
     """Run the experiment; returns the path of the figure. Numbers go to a JSON file and a Markdown page beside it."""
     sizes = SCALES[scale]
+    out.mkdir(parents=True, exist_ok=True)  # before the work, not after
     x = simulate()
     posterior = Posterior(log_likelihood, x, log_prior)
     mint = MINT(BATCH, alpha=ALPHA, proposal=RandomWalk())
@@ -142,7 +143,6 @@ def reproduce(scale: str, out: Path, progress: bool = True) -> Path:
         "batches": tied_means_rivals.batch_sizes(flat, sizes.rivals, progress),
     }
 
-    out.mkdir(parents=True, exist_ok=True)
     figure = _figure(truth, draws, at, hits, temperature, out / "tied-means.png")
     _page(scale, trees, draws, truth, hits, rivals).write(out, figure)
     return figure
