@@ -270,13 +270,8 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_mistake_is_refused(name, monkeypatch):
-    import mintmc.run.program
-
-    def compiled(*args, **kwargs):
-        raise AssertionError("a mistake reached the compiler")
-
-    monkeypatch.setattr(mintmc.run.program, "build", compiled)
+@pytest.mark.usefixtures("no_compiler")
+def test_mistake_is_refused(name):
     call, error, message = MISTAKES[name]
     with pytest.raises(error, match=message):
         call()

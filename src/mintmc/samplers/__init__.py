@@ -1,9 +1,10 @@
 """Samplers: what a user asks for."""
 
 from mintmc.samplers.base import Sampler
+from mintmc.samplers.confidence import ConfidenceMH, TaylorProxy
 from mintmc.samplers.exact import FireflyMC, TunaMH
 from mintmc.samplers.metropolis import MINT, MetropolisHastings
-from mintmc.samplers.sequential import AustereMH, BarkerMH, ConfidenceMH, TaylorProxy
+from mintmc.samplers.sequential import AustereMH, BarkerMH
 from mintmc.samplers.stochastic_gradient import SGHMC, SGLD
 
 __all__ = [
