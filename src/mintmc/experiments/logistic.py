@@ -64,8 +64,8 @@ def curve(tree: Any, points: int = 150) -> Curve:
     theta = tree[draws_group(tree)]["theta"].values
     chains, draws, _ = theta.shape
     touched = np.cumsum(tree["sample_stats"]["data_touched"].values, axis=1)
-    # Predictions of 2,000 draws are enough for averages; of these, a few are drawn.
-    kept = np.unique(np.linspace(0, draws - 1, 2000).astype(int))
+    # Predictions of 6,000 draws are enough for averages; of these, a few are drawn.
+    kept = np.unique(np.linspace(0, draws - 1, 6000).astype(int))
     shown = np.unique(np.geomspace(1, len(kept), points).astype(int)) - 1
     single, average = (
         np.stack(values) for values in zip(*(_accuracies(theta[c, kept]) for c in range(chains)), strict=True)
@@ -127,12 +127,14 @@ def reproduce(scale: str, out: Path, progress: bool = True) -> Path:
         }
         trees[name] = sample(posterior, sampler, draws=draws, **settings)
         curves[name] = curve(trees[name])
-    at = np.asarray(trees["mint"]["tempered_posterior"]["theta"])[0, -1]
-    normal = normality(posterior, at, BATCH)
+    draws = np.asarray(trees["mint"]["tempered_posterior"]["theta"])[0]
+    normal = normality(posterior, draws[-1], BATCH)
+    moved = draws[np.any(draws != draws[-1], axis=1)][-1]
+    change = normality(posterior, draws[-1], BATCH, other=moved)
     rows = logistic_table.rows(sizes.table, progress)
 
     figure = _figure(normal, curves, temperature, sizes.runs, out / "logistic.png")
-    _page(scale, trees, curves, normal, rows).write(out, figure)
+    _page(scale, trees, curves, normal, change, rows).write(out, figure)
     return figure
 
 
@@ -160,7 +162,7 @@ def _figure(normal, curves, temperature, runs, path: Path) -> Path:
     return path
 
 
-def _page(scale, trees, curves, normal, rows) -> Page:
+def _page(scale, trees, curves, normal, change, rows) -> Page:
     page = Page("logistic", scale, "Bayesian logistic regression, MNIST 1 versus 7 (section 4.2, Figure 2, Table 1)")
     for name, c in curves.items():
         page.claim("mean accepted step", LABELS[name], f"{PAPER_STEPS[name]:.2f}", f"{c.step:.3f}")
@@ -171,17 +173,23 @@ def _page(scale, trees, curves, normal, rows) -> Page:
         what = f"accuracy of the running average within 100 passes ({counted})"
         page.claim(what, LABELS["mint"], "at least 98.5%", f"{best:.2%}")
     reached = {name: float(np.median(c.touched_to_97)) for name, c in curves.items()}
-    speedup = reached["paper"] / reached["mint"]
-    page.claim("data read to a draw of 97%: MCMC over MINT", "median of the runs", "at least 100", f"{speedup:.0f}")
-    wall = {n: _seconds_to(curves[n], trees[n], reached[n]) for n in ("mint", "paper")}
-    ratio = wall["paper"] / wall["mint"]
-    page.claim("the same in wall-clock time", "median of the runs", "100-fold (paper)", f"{ratio:.0f}-fold")
+    # Where MCMC never gets there, all that it read is a lower bound.
+    never = np.isinf(reached["paper"])
+    cold = float(trees["paper"]["sample_stats"]["data_touched"].sum("draw").mean()) if never else reached["paper"]
+    more = "more than " if never else ""
+    what = "data read to a draw of 97%: MCMC over MINT"
+    page.claim(what, "median of the runs", "at least 100", f"{more}{cold / reached['mint']:.0f}")
+    ratio = _seconds_to(trees["paper"], cold) / _seconds_to(trees["mint"], reached["mint"])
+    page.claim("the same in wall-clock time", "median of the runs", "100-fold (paper)", f"{more}{ratio:.0f}-fold")
     for name, tree in trees.items():
         page.fact(f"{LABELS[name]}: acceptance", float(tree["sample_stats"]["acceptance_rate"].mean()))
         page.fact(f"{LABELS[name]}: data read to a draw of 97%, median", reached[name])
         page.fact(f"{LABELS[name]}: accuracy of the last draws", float(curves[name].single[:, -1].mean()))
         page.fact(f"{LABELS[name]}: accuracy of the average of all draws", float(curves[name].average[:, -1].mean()))
-    page.note(f"t over batches of {BATCH}: {normal}.")
+    page.note(
+        f"The level of the log-likelihood, {normal}. The paper calls it close to normal; at a draw of MINT it is not."
+    )
+    page.note(f"The difference between two successive states, which is what MINT's ratio is made of: {change}.")
     page.note(__doc__.split("\n\n", 1)[1])
     page.note(
         "MCMC runs here with the constant step of the paper, which suits its stationary law. Adapted while it is "
@@ -193,7 +201,7 @@ def _page(scale, trees, curves, normal, rows) -> Page:
     return page
 
 
-def _seconds_to(c: Curve, tree: Any, touched: float) -> float:
+def _seconds_to(tree: Any, touched: float) -> float:
     """Wall-clock seconds of sampling until so many data were read by each chain."""
     each = float(tree["sample_stats"]["data_touched"].mean())
     return tree.attrs["sampling_time"] * (touched / each) / tree["sample_stats"].sizes["draw"]
