@@ -1,10 +1,10 @@
 """Table 1 of the paper: data that each test reads a step, on MNIST 1 versus 7 at temperature K = 100.
 
-All but MINT's row comes from Seita et al. (2017), so the settings are theirs: flat prior, likelihood at K = 100, random
-walk of 0.05 a coordinate, 10 runs of 5,000 draws. Of the two starts in their code, N(0, 0.03^2) gives their batch
-sizes; with a start uniform in [0, 1] the first 500 draws of BarkerMH need 890 rows each, and its mean is 203. The published
-numbers are sizes of the batch that decided: data read at one end of the comparison, without the passes of an oracle.
-Both are in ``data_touched``, and stand beside it here.
+All but MINT's row comes from Seita et al. (2017), so the settings are theirs: flat prior, likelihood at K = 100,
+random walk of 0.05 a coordinate, 10 runs of 5,000 draws. Of the two starts in their code, N(0, 0.03^2) gives their
+batch sizes; with a start uniform in [0, 1] the first 500 draws of BarkerMH need 890 rows each, and its mean is 203.
+The published numbers are sizes of the batch that decided: data read at one end of the comparison, without the
+passes of an oracle. Both are in ``data_touched``, and stand beside it here.
 """
 
 from __future__ import annotations
