@@ -43,9 +43,7 @@ def test_a_trajectory_can_be_run_backwards(scale):
         return there, ratio
 
     there, ratio = end(momentum, here)
-    # The final momentum is what brings the trajectory back: solve for it from the first reversed half steps.
-    flow = jax.jacobian(lambda r: end(r, here)[0].theta)(momentum)
-    assert np.all(np.isfinite(flow))
+    # The final momentum, reversed, is what brings the trajectory back.
     final = _final_momentum(here, momentum, tuning, proposal.steps)
     back, reverse = end(-final, there)
     np.testing.assert_allclose(back.theta, here.theta, atol=1e-5)
