@@ -15,6 +15,7 @@ ORDER = [
     "proposals",
     "acceptance",
     "kernels",
+    "ladder",
     "samplers",
     "result",
     "run",

@@ -3,6 +3,8 @@
 from mintmc.acceptance.proxy import logistic_bound, logistic_remainder
 from mintmc.kernels.bounds import Bound, JaakkolaJordan
 from mintmc.kernels.schedule import Polynomial
+from mintmc.ladder.ladder import Ladder
+from mintmc.ladder.rings import QuantileRings, SpacedRings
 from mintmc.posterior import Posterior
 from mintmc.proposals import Custom, Hamiltonian, Langevin, RandomWalk
 from mintmc.result.diagnose import Diagnosis, diagnose
@@ -11,11 +13,13 @@ from mintmc.run.initial import PerChain
 from mintmc.run.sample import sample
 from mintmc.samplers import (
     MINT,
+    MINTEE,
     SGHMC,
     SGLD,
     AustereMH,
     BarkerMH,
     ConfidenceMH,
+    EquiEnergy,
     FireflyMC,
     MetropolisHastings,
     TaylorProxy,
@@ -24,6 +28,7 @@ from mintmc.samplers import (
 
 __all__ = [
     "MINT",
+    "MINTEE",
     "SGHMC",
     "SGLD",
     "AustereMH",
@@ -32,16 +37,20 @@ __all__ = [
     "ConfidenceMH",
     "Custom",
     "Diagnosis",
+    "EquiEnergy",
     "FireflyMC",
     "Hamiltonian",
     "JaakkolaJordan",
+    "Ladder",
     "Langevin",
     "MetropolisHastings",
     "Normality",
     "PerChain",
     "Polynomial",
     "Posterior",
+    "QuantileRings",
     "RandomWalk",
+    "SpacedRings",
     "TaylorProxy",
     "TunaMH",
     "diagnose",

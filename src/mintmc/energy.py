@@ -42,9 +42,25 @@ class Density(NamedTuple):
         likelihood = (self.likelihood - other.likelihood) + (self.likelihood_rest - other.likelihood_rest)
         return self.prior - other.prior, likelihood
 
+    def energy_above(self, reference: Density) -> Array:
+        """The energy of this state less that of a reference state: what float32 can hold of it."""
+        prior, likelihood = self.minus(reference)
+        return -(prior + likelihood)
+
+
+class Referenced(NamedTuple):
+    """Rows beside their log-likelihoods at a reference state.
+
+    The noise of an energy estimated on a batch is mostly that of the level, the same for all states of interest:
+    counted from a reference state it is 13 to 300 times smaller on the paper's 50-mode posterior.
+    """
+
+    rows: Rows
+    log_likelihood: Array
+
 
 class Estimate(NamedTuple):
-    """A scaled log-likelihood term estimated on a batch, and the variance of that estimate."""
+    """A term of the log target or of a log ratio, estimated on a batch, and the variance of that estimate."""
 
     value: Array
     noise: Array
@@ -62,6 +78,11 @@ class Model:
     def each(self, theta: Array, rows: Rows) -> Array:
         """Log-likelihoods of the given rows, one by one."""
         return jax.vmap(self.log_likelihood, (None, 0))(theta, rows)
+
+    def energies_above(self, theta: Array, batch: Referenced, reference: Density) -> tuple[Array, Array]:
+        """The energy above a reference, estimated on a batch, and what each row adds to its mean."""
+        each = batch.log_likelihood - self.each(theta, batch)
+        return self.n * each.mean() + reference.prior - self.log_prior(theta), each
 
     def density(self, theta: Array, rows: Rows) -> Density:
         """Exact log density on all data, block by block."""
@@ -139,25 +160,64 @@ class Tempered:
         return jax.grad(lambda at: self.n_eff * self.model.each(at, batch).mean() + self.prior(at))(theta)
 
     def difference(self, here: Array, there: Array, batch: Rows) -> Estimate:
-        """The likelihood's term of the log ratio, both ends on the same batch."""
-        return self._scaled_mean(self.model.each(there, batch) - self.model.each(here, batch))
+        """The log ratio, both ends on the same batch."""
+        change = self._scaled_mean(self.model.each(there, batch) - self.model.each(here, batch))
+        return change._replace(value=change.value + self.prior(there) - self.prior(here))
 
     def level(self, theta: Array, batch: Rows) -> Estimate:
         """The likelihood's term of the log target itself: far noisier than a difference."""
         return self._scaled_mean(self.model.each(theta, batch))
 
     def _scaled_mean(self, each: Array) -> Estimate:
-        m = each.shape[0]
-        mean = jnp.dot(each, jnp.ones_like(each)) / m
-        # One row has no sample variance: its noise is unknown (NaN), not zero.
-        variance = jnp.vdot(each - mean, each - mean) / (m - 1) if m > 1 else jnp.full_like(mean, jnp.nan)
-        unseen = 1 - m / self.model.n
-        return Estimate(self.n_eff * mean, self.n_eff**2 * variance / m * unseen)
+        mean, variance = _mean_and_its_variance(each, self.model.n)
+        return Estimate(self.n_eff * mean, self.n_eff**2 * variance)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Truncated(Tempered):
+    """log pi = -sum of weight * max(h, floor) over ``terms``, h the energy above a reference state.
+
+    One term (1/T, H) is a rung of the equi-energy sampler, whose energies are cut off below H. With a second one,
+    (-1/T', H') of the hotter rung, a move drawn from that rung has this log ratio. A floor of -inf cuts nothing
+    off. Cut-off energies estimated on a batch are biased: max is not linear in the noise.
+    """
+
+    terms: tuple[tuple[Array, Array], ...]  # (weight, floor)
+    reference: Density
+
+    def log_ratio(self, here: Density, there: Density) -> Array:
+        """Exact log pi(there) - log pi(here), from two full passes."""
+        return self._log_ratio(here.energy_above(self.reference), there.energy_above(self.reference))
+
+    def difference(self, here: Array, there: Array, batch: Referenced) -> Estimate:
+        """The log ratio, both ends on the same batch."""
+        before, each_before = self.model.energies_above(here, batch, self.reference)
+        after, each_after = self.model.energies_above(there, batch, self.reference)
+        each = self._slope(after) * each_after - self._slope(before) * each_before
+        _, variance = _mean_and_its_variance(each, self.model.n)
+        return Estimate(self._log_ratio(before, after), float(self.model.n) ** 2 * variance)
+
+    def _log_ratio(self, before: Array, after: Array) -> Array:
+        ends = [weight * (jnp.maximum(before, floor) - jnp.maximum(after, floor)) for weight, floor in self.terms]
+        return jnp.stack(ends).sum()
+
+    def _slope(self, energy: Array) -> Array:
+        """How fast -log pi grows with the energy: noise below all floors does no harm."""
+        return jnp.stack([weight * (energy > floor) for weight, floor in self.terms]).sum()
+
+
+def _mean_and_its_variance(each: Array, n: int) -> tuple[Array, Array]:
+    """The mean of m of n values drawn without replacement, and its estimated variance."""
+    m = each.shape[0]
+    mean = jnp.dot(each, jnp.ones_like(each)) / m
+    # One row has no sample variance: its noise is unknown (NaN), not zero.
+    variance = jnp.vdot(each - mean, each - mean) / (m - 1) if m > 1 else jnp.full_like(mean, jnp.nan)
+    return mean, variance / m * (1 - m / n)
 
 
 def block_size(n: int, numbers_per_row: int, dim: int) -> int:
     """Rows of a full pass to work on at a time, so that what they need stays in the cache."""
-    fitting = 2**18 // max(numbers_per_row, dim, 1)
+    fitting = 2**16 // max(numbers_per_row, dim, 1)
     return min(n, max(256, min(8192, fitting)))
 
 

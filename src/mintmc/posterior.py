@@ -14,7 +14,9 @@ from jax.flatten_util import ravel_pytree
 
 from mintmc import check
 from mintmc.data import ArrayData, Rows, named_leaves
-from mintmc.energy import Model, block_size
+from mintmc.energy import Density, Model, Referenced, block_size
+
+_ROWS_AT_A_TIME = 2**16
 
 Params = Any
 """A pytree of float arrays: one point of the parameter space."""
@@ -47,7 +49,7 @@ class Posterior:
         self,
         log_likelihood: Callable[[Params, Any], Array],
         data: Rows,
-        log_prior: Callable[[Params], Array] | None = None,
+        log_prior: Callable[[Params], Any] | None = None,
     ):
         self.log_likelihood: Callable | None = check.function("log_likelihood", log_likelihood)
         self.log_prior = _flat if log_prior is None else check.function("log_prior", log_prior)
@@ -81,9 +83,7 @@ class Posterior:
         Exact up to float64 in the sum: differences between nearby states are right to 1e-2 at n = 1e6 although
         the likelihood is evaluated in float32.
         """
-        theta, unravel = flatten(params, "params")
-        density = self._density(theta, unravel)
-        return -float(np.sum([np.float64(part) for part in density]))
+        return -float(np.sum([np.float64(part) for part in self.density(params)]))
 
     def model(self, unravel: Callable[[Array], Params], dim: int) -> Model:
         """The same posterior as a function of the flat vector that ``unravel`` turns into params."""
@@ -95,13 +95,34 @@ class Posterior:
             block=block_size(self.n, self.data.numbers_per_row, dim) if self.data else 1,
         )
 
+    def referenced(self, params: Params) -> Posterior:
+        """The same posterior, every row beside its log-likelihood at a reference state."""
+        theta, unravel = flatten(params, "reference")
+        each = jax.jit(self.model(unravel, theta.size).each)
+        assert self.data is not None
+        blocks = [
+            jax.tree.map(lambda leaf, a=first: leaf[a : a + _ROWS_AT_A_TIME], self.data.rows)
+            for first in range(0, self.n, _ROWS_AT_A_TIME)
+        ]
+        at_reference = np.concatenate([np.asarray(each(theta, block)) for block in blocks])
+        log_likelihood = check.function("log_likelihood", self.log_likelihood)
+        return Posterior(
+            lambda params, datum: log_likelihood(params, datum.rows),
+            Referenced(self.data.rows, jnp.asarray(at_reference)),
+            self.log_prior,
+        )
+
+    def density(self, params: Params) -> Density:
+        """Log prior and log-likelihood on all data, as the samplers keep them."""
+        return self._density(*flatten(params, "params"))
+
     @cached_property
     def rows(self) -> Rows:
         """The observations on the device, in their own order."""
         with jax.ensure_compile_time_eval():  # so that a first use under jit caches arrays, not tracers
             return None if self.data is None else jax.tree.map(jnp.asarray, self.data.rows)
 
-    def _density(self, theta: Array, unravel: Callable[[Array], Params]) -> Any:
+    def _density(self, theta: Array, unravel: Callable[[Array], Params]) -> Density:
         # One compilation for each structure of params, kept as long as the posterior.
         structure = str(jax.tree.map(jnp.shape, unravel(theta)))
         if structure not in self._compiled:

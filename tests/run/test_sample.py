@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 import mintmc
+from mintmc.run import chains as stretches
 from mintmc.run import sample as runner
 from truth import gaussian_data, gaussian_log_likelihood
 
@@ -34,8 +35,8 @@ def theta(tree):
 )
 def test_draws_do_not_depend_on_cores_or_stretches(posterior, sampler, monkeypatch):
     reference = theta(draws_of(posterior, sampler))
-    monkeypatch.setattr(runner, "_cores", lambda chains: 1)
-    monkeypatch.setattr(runner, "_next_size", lambda size, seconds, capacity: 7)
+    monkeypatch.setattr(runner, "cores", lambda chains: 1)
+    monkeypatch.setattr(stretches, "_next_size", lambda size, seconds, capacity: 7)
     np.testing.assert_array_equal(theta(draws_of(posterior, sampler)), reference)
 
 
@@ -139,7 +140,7 @@ def test_ctrl_c_returns_the_draws_made_so_far(posterior, monkeypatch):
             pass
 
     monkeypatch.setattr(runner, "Interrupt", Pressed)
-    monkeypatch.setattr(runner, "_next_size", lambda size, seconds, capacity: 16)
+    monkeypatch.setattr(stretches, "_next_size", lambda size, seconds, capacity: 16)
     with pytest.warns(UserWarning, match="interrupted: 32 of 300 draws were made"):
         tree = draws_of(posterior, warmup=0)
     assert tree["tempered_posterior"].sizes["draw"] == 32

@@ -86,7 +86,7 @@ class Common:
     def decide(self, noise, here, there, log_q, memory, batch, target):
         """Metropolis on the noisy difference, less the penalty."""
         change = target.difference(here, there, batch["test"])
-        ratio = _corrected(change, batch["test"], self.penalised) + target.prior(there) - target.prior(here) + log_q
+        ratio = _corrected(change, batch["test"], self.penalised) + log_q
         return decide(noise, ratio, change.noise), memory
 
 

@@ -53,14 +53,22 @@ class Stream(NamedTuple):
         return self.batching.take(self.rows, self.ticket, start, size)
 
 
+class Supplied(NamedTuple):
+    """Rows, and whatever else a step reads as it is, by the part it plays."""
+
+    rows: Rows
+    others: Mapping[str, Any]
+
+
 Batch = Mapping[str, Any]
 """What a step reads, by the part it plays: "all" is all n rows (and maybe some again), "stream" a Stream that is read
 in pieces of the size asked for, and any other role ("test", "gradient") a batch of rows."""
 
 
 def open_batches(sizes: Mapping[str, int], batching: Batching, rows: Rows, tickets: Mapping[str, Any]) -> Batch:
-    """The batches of one step from their tickets."""
-    batch: dict[str, Any] = {}
+    """The batches of one step from their tickets; ``rows`` may be Supplied."""
+    rows, others = rows if isinstance(rows, Supplied) else (rows, {})
+    batch: dict[str, Any] = dict(others)
     for role, size in sizes.items():
         if role == "all":
             # A shuffled copy repeats some rows at its end; to cut them off would copy all data at every step.

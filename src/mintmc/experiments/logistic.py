@@ -154,7 +154,7 @@ def _figure(normal, curves, temperature, runs, path: Path) -> Path:
             axis.plot(x_of(c), c.average.mean(axis=0), "--", color=INK[name], lw=1)
         axis.set(xscale="log", xlabel=label, ylabel="test accuracy", ylim=(0.45, 1.0))
     axes[1].plot([], [], "--", color="grey", label="of the running average")
-    axes[1].legend(frameon=False, loc="lower right")
+    axes[1].legend(frameon=False, loc="upper left")
     axes[1].set_title(f"{runs} runs, one standard error shaded")
     figure.suptitle(f"MNIST 1 versus 7, n = 13,007; MINT and tempered MCMC at T = {temperature:.0f}")
     figure.savefig(path, dpi=150)

@@ -22,6 +22,7 @@ class Info(NamedTuple):
     data_touched: Array | None = None  # None where every step reads the same number: Kernel.touched
     density: Density | None = None  # of the new state, where it is known exactly
     extras: dict[str, Array] = {}  # noqa: RUF012  numbers of this kernel alone, recorded by name
+    snapshot: dict[str, Array] = {}  # noqa: RUF012  the same, but of a state, not of a move: never averaged
 
 
 class Kernel(NamedTuple):
@@ -39,7 +40,15 @@ class Kernel(NamedTuple):
     touched: int | None  # data points that one step reads; None where it varies and Info counts it
     init_touched: int  # data points that `init` reads
     proposal: Proposal | None  # what warm-up adapts; None if nothing
+    temperatures: tuple[float, ...] | None = None  # of the rungs that one step moves, if there are several
+    lesson: Callable[[Any, Info], tuple[Array, Array]] | None = None  # see `learns_from`
 
     def step(self, key: Array, state: Any, batch: Batch, tuning: Any) -> tuple[Any, Info]:
         """One step from one key."""
         return self.advance(self.randomness(key), state, batch, tuning)
+
+    def learns_from(self, state: Any, info: Info) -> tuple[Array, Array]:
+        """The acceptance rate and the theta that warm-up learns from, with a leading axis where there are rungs."""
+        if self.lesson is not None:
+            return self.lesson(state, info)
+        return info.acceptance_rate, self.position(state)

@@ -58,16 +58,16 @@ def randomness(key: Array, settings: Settings) -> Noise:
 def init(theta: Array, batch: Batch, settings: Settings) -> State:
     """The first state."""
     if settings.test is None:
-        return State(_visit(theta, batch, settings), ())
+        return State(visit(theta, batch, settings), ())
     return State(Point(theta), settings.test.remember(theta, batch, settings.target))
 
 
 def advance(noise: Noise, state: State, batch: Batch, tuning: Tuning, settings: Settings) -> tuple[State, Info]:
     """Propose, decide, move."""
-    visit = partial(_visit, batch=batch, settings=settings)
+    look = partial(visit, batch=batch, settings=settings)
     # On all data the target at the current state is known; on a fresh batch it is not.
-    here = state.point if settings.test is None else visit(state.point.theta)
-    there, log_q = settings.proposal.move(noise.proposal, here, visit, tuning)
+    here = state.point if settings.test is None else look(state.point.theta)
+    there, log_q = settings.proposal.move(noise.proposal, here, look, tuning)
     decision, memory = _decide(noise.test, here, there, log_q, state.memory, batch, settings)
     kept = there if settings.test is None else Point(there.theta)
     moved = State(jax.tree.map(partial(jnp.where, decision.accepted), kept, state.point), memory)
@@ -77,7 +77,7 @@ def advance(noise: Noise, state: State, batch: Batch, tuning: Tuning, settings: 
     return moved, Info(*decision[:4], touched, moved.point.density, decision.extras)
 
 
-def _visit(theta: Array, batch: Batch, settings: Settings) -> Point:
+def visit(theta: Array, batch: Batch, settings: Settings) -> Point:
     """What the proposal and the test need to know of a state."""
     target, with_gradient = settings.target, settings.proposal.uses_gradient
     if settings.test is not None:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from mintmc.result.ladder import LadderFacts, ladder_group
+
 if TYPE_CHECKING:
     import xarray
 
@@ -33,6 +35,7 @@ class RunFacts:
     thin: int
     timings: dict[str, float]
     others: dict[str, Any]
+    ladder: LadderFacts | None = None
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,7 @@ class Draws:
     data_touched: np.ndarray
     energy: np.ndarray  # NaN where it is not known
     extras: dict[str, np.ndarray]  # numbers of one kernel alone
+    snapshot: dict[str, np.ndarray]  # the same, of states
 
     @classmethod
     def empty(cls, chains: int, draws: int, record: Any, touched: int | None) -> Draws:
@@ -60,7 +64,8 @@ class Draws:
             is_defined=np.empty(shape, bool),
             data_touched=np.full(shape, touched or 0, np.int64),
             energy=np.full(shape, np.nan),
-            extras={name: np.empty(shape, like.dtype) for name, like in record.extras.items()},
+            extras={name: np.empty((*shape, *like.shape[1:]), like.dtype) for name, like in record.extras.items()},
+            snapshot={name: np.empty((*shape, *like.shape[1:]), like.dtype) for name, like in record.snapshot.items()},
         )
 
     def write(self, chain: int, first: int, last: int, record: Any) -> None:
@@ -73,9 +78,9 @@ class Draws:
             self.data_touched[here] = np.asarray(record.data_touched)[kept]
         if record.density is not None:
             self.energy[here] = -sum(np.asarray(part)[kept].astype(np.float64) for part in record.density)
-
-        for name, values in record.extras.items():
-            self.extras[name][here] = np.asarray(values)[kept]
+        for kind in ("extras", "snapshot"):
+            for name, values in getattr(record, kind).items():
+                getattr(self, kind)[name][here] = np.asarray(values)[kept]
 
     def first(self, draws: int) -> Draws:
         """The draws made so far."""
@@ -85,11 +90,12 @@ class Draws:
 def build_tree(draws: Draws, unravel: Callable, facts: RunFacts) -> xarray.DataTree:
     """The tree of a finished run."""
     from arviz_base import from_dict
+    from xarray import DataTree
 
     group = "posterior" if facts.temperature == 1 else "tempered_posterior"
     statistics = {name: getattr(draws, name) for name in STATISTICS if name != "is_defined"}
     statistics["data_touched"] = draws.data_touched
-    statistics |= draws.extras
+    statistics |= {name: values for name, values in draws.extras.items() if values.ndim == 2}
     if np.isfinite(draws.energy).any():
         statistics["energy"] = draws.energy
     tree = from_dict({group: variables(draws.theta, unravel), "sample_stats": statistics})
@@ -97,6 +103,8 @@ def build_tree(draws: Draws, unravel: Callable, facts: RunFacts) -> xarray.DataT
     tree.attrs.update(attributes)
     for name in (group, "sample_stats"):
         tree[name].attrs.update(attributes)
+    if facts.ladder is not None:
+        tree["ladder"] = DataTree(ladder_group(facts.ladder))
     return tree
 
 

@@ -38,8 +38,10 @@ class Adaptation(NamedTuple):
     scale: Array | None
 
 
-def start(proposal: Any, theta: Array, first_step: float) -> Adaptation:
-    """The state of adaptation before the first step."""
+def start(proposal: Any, theta: Array, first_step: float | Array) -> Adaptation:
+    """The state of adaptation before the first step; one for each rung if there is a first step for each."""
+    if jnp.ndim(first_step):
+        return jax.vmap(lambda step: start(proposal, theta, step))(jnp.asarray(first_step, theta.dtype))
     dim, dtype = theta.size, theta.dtype
     scale = initial_scale(proposal.preconditioner, dim, dtype)
     step = proposal.step_size if proposal.step_size is not None else first_step * proposal.unit_step(dim)
@@ -62,7 +64,11 @@ def tuning(adaptation: Adaptation | None, final: bool) -> Tuning | None:
 def update(
     adaptation: Adaptation, proposal: Any, acceptance_rate: Array, theta: Array, window_ends: Array
 ) -> Adaptation:
-    """Learn from one step."""
+    """Learn from one step, for every rung on its own if there are several."""
+    if acceptance_rate.ndim:
+        return jax.vmap(lambda a, rate, at: update(a, proposal, rate, at, window_ends))(
+            adaptation, acceptance_rate, theta
+        )
     if proposal.step_size is None:
         target = proposal.target_acceptance
         time = adaptation.since_restart + 1

@@ -30,13 +30,14 @@ class Record(NamedTuple):
     data_touched: Array | None
     density: Density | None
     extras: dict[str, Array]
+    snapshot: dict[str, Array]
 
     @classmethod
     def of(cls, theta: Array, info: Info) -> Record:
         """The record of one draw."""
         accepted, rate, noise, is_defined = info[:4]
         statistics = jnp.stack([accepted.astype(rate.dtype), rate, noise, is_defined.astype(rate.dtype)])
-        return cls(theta, statistics, info.data_touched, info.density, info.extras)
+        return cls(theta, statistics, info.data_touched, info.density, info.extras, info.snapshot)
 
 
 class Totals(NamedTuple):
@@ -79,9 +80,8 @@ def build(kernel: Kernel, batching: Batching, thin: int, capacity: int, warmup: 
         def body(i, noise, carry):
             state, adaptation, totals = carry
             state, info = advance(noise, state, rows, adapt.tuning(adaptation, final=False))
-            theta = kernel.position(state)
             if kernel.proposal is not None:
-                adaptation = adapt.update(adaptation, kernel.proposal, info.acceptance_rate, theta, ends[i])
+                adaptation = adapt.update(adaptation, kernel.proposal, *kernel.learns_from(state, info), ends[i])
             return state, adaptation, _add(totals, info)
 
         return _loop(noise_of, key, first, last, block, 1, body, (state, adaptation, _no_totals()))

@@ -2,6 +2,7 @@
 
 from mintmc.samplers.base import Sampler
 from mintmc.samplers.confidence import ConfidenceMH, TaylorProxy
+from mintmc.samplers.equi_energy import MINTEE, EquiEnergy
 from mintmc.samplers.exact import FireflyMC, TunaMH
 from mintmc.samplers.metropolis import MINT, MetropolisHastings
 from mintmc.samplers.sequential import AustereMH, BarkerMH
@@ -9,11 +10,13 @@ from mintmc.samplers.stochastic_gradient import SGHMC, SGLD
 
 __all__ = [
     "MINT",
+    "MINTEE",
     "SGHMC",
     "SGLD",
     "AustereMH",
     "BarkerMH",
     "ConfidenceMH",
+    "EquiEnergy",
     "FireflyMC",
     "MetropolisHastings",
     "Sampler",

@@ -1,0 +1,208 @@
+"""One rung of the equi-energy sampler (Kou, Zhou & Wong 2006): a local move, or a jump into a ring of the hotter rung.
+
+With h the energy, rung k samples exp(-max(h, H_k) / T_k). A jump from x proposes a state y drawn uniformly from the
+states that the hotter rung k+1 left in the ring of x, and accepts it with log ratio
+
+    (max(h(x), H_k) - max(h(y), H_k)) / T_k  -  (max(h(x), H_{k+1}) - max(h(y), H_{k+1})) / T_{k+1}.
+
+If the rung reads all data this is exact, and it costs nothing where the hotter rung does too: density and gradient are
+kept beside the states. On batches both states are compared on one fresh batch, with the penalty for its noise, which is
+small because only 1/T_k - 1/T_{k+1} multiplies it. Without floors (H = -inf) the rungs are plainly tempered.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from mintmc.acceptance.metropolis import Decision, decide, log_uniform
+from mintmc.acceptance.minibatch import Common
+from mintmc.data import Batch
+from mintmc.energy import Density, Model, Truncated
+from mintmc.kernels import metropolis
+from mintmc.kernels.base import Info, Kernel
+from mintmc.kernels.metropolis import State
+from mintmc.ladder.rings import Store, ring_of
+from mintmc.proposals import Point, Proposal
+
+
+class Rung(NamedTuple):
+    """Where a rung stands on its ladder, passed to each step, so that rungs alike but for this share one program."""
+
+    temperature: Array
+    floor: Array
+    hotter_temperature: Array
+    hotter_floor: Array
+
+
+class Settings(NamedTuple):
+    """What stays the same from step to step, and from rung to rung."""
+
+    model: Model
+    proposal: Proposal
+    reference: Density
+    jump_probability: float
+    penalised: bool
+    batch_size: int | None  # None reads all data
+    subset_size: int  # rows that tell the hotter rung's rings apart; 0 where its energies are exact
+    dim: int
+    dtype: Any
+
+
+class Noise(NamedTuple):
+    """The randomness of one step."""
+
+    local: metropolis.Noise
+    coin: Array
+    pick: Array
+    test: Array
+
+
+class Outcome(NamedTuple):
+    """What a move or a jump led to."""
+
+    state: State
+    decision: Decision
+    touched: Array
+    energy: Array
+
+
+def randomness(key: Array, settings: Settings) -> Noise:
+    """Everything random in one step but the batches."""
+    local, coin, pick, test = jax.random.split(key, 4)
+    return Noise(
+        metropolis.randomness(local, _local(settings, None)),
+        jax.random.uniform(coin, dtype=settings.dtype),
+        jax.random.uniform(pick, dtype=settings.dtype),
+        log_uniform(test, settings.dtype),
+    )
+
+
+def init(theta: Array, batch: Batch, settings: Settings) -> State:
+    """The first state."""
+    return metropolis.init(theta, batch, _local(settings, batch["rung"]))
+
+
+def advance(noise: Noise, state: State, batch: Batch, tuning: Any, settings: Settings) -> tuple[State, Info]:
+    """Jump if the coin says so and the ring holds anything; move locally otherwise."""
+    store = batch["rings"]
+    wanted = (noise.coin < settings.jump_probability) & (store.filled.sum() > 0)
+    # Which ring it is may cost data, so it is asked only if it matters.
+    ring = jax.lax.cond(wanted, lambda: _ring(state.point, store, settings), lambda: jnp.zeros((), jnp.int32))
+    jumps = wanted & (store.filled[ring] > 0)
+    outcome = jax.lax.cond(
+        jumps,
+        lambda: _jump(noise, state, ring, batch, settings),
+        lambda: _move(noise.local, state, batch, tuning, settings),
+    )
+    decision = outcome.decision
+    extras = {
+        "jumps": jumps.astype(jnp.int32),
+        "empty_rings": (wanted & ~jumps).astype(jnp.int32),
+        "jump_rate": jnp.where(jumps, decision.acceptance_rate, 0),
+        "jump_noise": jnp.where(jumps, decision.log_ratio_noise, 0),
+    }
+    touched = outcome.touched + wanted * settings.subset_size
+    snapshot = _snapshot(outcome, batch["rung"], settings)
+    accepted, rate, log_ratio_noise, is_defined = decision[:4]
+    density = outcome.state.point.density
+    return outcome.state, Info(accepted, rate, log_ratio_noise, is_defined, touched, density, extras, snapshot)
+
+
+def _local(settings: Settings, rung: Rung | None) -> metropolis.Settings:
+    """The Metropolis kernel of this rung's local moves."""
+    target = None if rung is None else _target(settings, rung, ((1 / rung.temperature, rung.floor),))
+    test = None if settings.batch_size is None else Common(settings.penalised)
+    size = settings.batch_size or settings.model.n
+    return metropolis.Settings(target, settings.proposal, test, size, settings.dim, settings.dtype)  # type: ignore[arg-type]
+
+
+def _target(settings: Settings, rung: Rung, terms: tuple[tuple[Array, Array], ...]) -> Truncated:
+    return Truncated(settings.model, rung.temperature, terms=terms, reference=settings.reference)
+
+
+def _move(noise: metropolis.Noise, state: State, batch: Batch, tuning: Any, settings: Settings) -> Outcome:
+    local = _local(settings, batch["rung"])
+    moved, info = metropolis.advance(noise, state, batch, tuning, local)
+    decision = Decision(info.accepted, info.acceptance_rate, info.log_ratio_noise, info.is_defined)
+    touched = jnp.asarray(metropolis.data_per_step(local), jnp.int32)
+    return Outcome(moved, decision, touched, _energy(state, moved, batch, settings))
+
+
+def _jump(noise: Noise, state: State, ring: Array, batch: Batch, settings: Settings) -> Outcome:
+    rung, store = batch["rung"], batch["rings"]
+    place = jnp.minimum((noise.pick * store.filled[ring]).astype(jnp.int32), store.filled[ring] - 1)
+    terms = ((1 / rung.temperature, rung.floor), (-1 / rung.hotter_temperature, rung.hotter_floor))
+    target = _target(settings, rung, terms)
+    theta = store.theta[ring, place]
+    if settings.batch_size is not None:
+        there = Point(theta)
+        test = Common(settings.penalised)
+        decision, _ = test.decide(noise.test, state.point.theta, theta, 0.0, (), batch, target)
+        touched = 2 * settings.batch_size
+    else:
+        if store.density is not None:
+            at = jax.tree.map(lambda leaf: leaf[ring, place], (store.gradient, store.density))
+            gradient = None if at[0] is None else at[0] / rung.temperature
+            there, touched = Point(theta, gradient, at[1]), 0
+        else:
+            there = metropolis.visit(theta, batch, _local(settings, rung))
+            touched = settings.model.n
+        ratio = target.log_ratio(state.point.density, there.density)
+        decision = decide(noise.test, ratio, jnp.zeros_like(ratio))
+    point = jax.tree.map(partial(jnp.where, decision.accepted), there, state.point)
+    moved = state._replace(point=point)
+    return Outcome(moved, decision, jnp.asarray(touched, jnp.int32), _energy(state, moved, batch, settings))
+
+
+def _ring(here: Point, store: Store, settings: Settings) -> Array:
+    if store.subset is None:
+        energy = here.density.energy_above(settings.reference)
+    else:
+        energy, _ = settings.model.energies_above(here.theta, store.subset, settings.reference)
+    return ring_of(energy, store.edges).astype(jnp.int32)
+
+
+def _energy(before: State, after: State, batch: Batch, settings: Settings) -> Array:
+    """The energy to record: exact and of the new state, or estimated and of the old.
+
+    A new state was accepted because of the batch of this step, which is therefore biased in its favour; the old state
+    has not seen it.
+    """
+    if settings.batch_size is None:
+        return after.point.density.energy_above(settings.reference)
+    return settings.model.energies_above(before.point.theta, batch["test"], settings.reference)[0]
+
+
+def _snapshot(outcome: Outcome, rung: Rung, settings: Settings) -> dict[str, Array]:
+    shown = {"energy": outcome.energy}
+    if settings.batch_size is None and settings.proposal.uses_gradient:
+        shown["gradient"] = outcome.state.point.gradient * rung.temperature
+    return shown
+
+
+def kernel(settings: Settings) -> Kernel:
+    """The kernel for the runner."""
+    local = _local(settings, None)
+    target_rate = settings.proposal.target_acceptance
+
+    def lesson(state: State, info: Info) -> tuple[Array, Array]:
+        # A jump says nothing about the step size.
+        rate = jnp.where(info.extras["jumps"] > 0, target_rate, info.acceptance_rate)
+        return rate, state.point.theta
+
+    return Kernel(
+        randomness=partial(randomness, settings=settings),
+        init=partial(init, settings=settings),
+        advance=partial(advance, settings=settings),
+        position=lambda state: state.point.theta,
+        batches=metropolis.batches(local),
+        touched=None,
+        init_touched=settings.model.n if settings.batch_size is None else 0,
+        proposal=settings.proposal,
+        lesson=lesson,
+    )

@@ -1,0 +1,173 @@
+"""Rings: a partition of the states by energy, and what is kept of a rung's past states in each cell.
+
+A jump picks a state of the hotter rung's ring uniformly, so which ring a state belongs to must be a fixed function of
+the state: its exact energy where the hotter rung reads all data, and otherwise its energy on a *fixed* random subset.
+A fresh estimate would move states between rings and break the jump's reversibility.
+
+Each ring keeps a uniform sample of all states that ever belonged to it, of bounded size (reservoir sampling; Vitter
+1985).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from mintmc import check
+from mintmc.energy import Density, Referenced
+from mintmc.ladder.ladder import Ladder
+
+
+@dataclass(frozen=True)
+class QuantileRings:
+    """Edges at quantiles of the energies that a rung shows at first, then fixed; finer towards low energies.
+
+    Only low energies are of use to the colder rung, so ring j of r ends at the quantile (j/r)^2.
+
+    Examples
+    --------
+    >>> import mintmc
+    >>> mintmc.QuantileRings(10)
+    QuantileRings(count=10)
+    """
+
+    count: int = 20
+
+    def __post_init__(self) -> None:
+        check.integer("count", self.count, 1)
+
+
+@dataclass(frozen=True)
+class SpacedRings:
+    """The paper's rule: edges H_1, H_2, ... above ``lowest`` with (H_{k+1} - H_k) / T_k = c, a ring for every rung.
+
+    Examples
+    --------
+    >>> import mintmc
+    >>> ladder = mintmc.Ladder([1, 2, 4])
+    >>> mintmc.SpacedRings(c=10).edges(ladder)
+    (10.0, 30.0)
+    """
+
+    c: float = 10.0
+    lowest: float = 0.0
+
+    def __post_init__(self) -> None:
+        check.number("c", self.c, 0)
+        check.number("lowest", self.lowest, -np.inf)
+
+    def edges(self, ladder: Ladder) -> tuple[float, ...]:
+        """H_1, ..., H_K."""
+        steps = self.c * np.asarray(ladder.temperatures[:-1])
+        return tuple(float(edge) for edge in self.lowest + np.cumsum(steps))
+
+
+RingRule = QuantileRings | SpacedRings | Sequence[float]
+"""How rings are laid: a rule, or the edges themselves (energies above that of the reference state)."""
+
+
+def fixed_edges(rule: RingRule, ladder: Ladder) -> tuple[float, ...] | None:
+    """The edges between rings, where they are known beforehand; None if they come from a rung's first energies."""
+    if isinstance(rule, QuantileRings):
+        return None
+    if isinstance(rule, SpacedRings):
+        return rule.edges(ladder)
+    return tuple(float(edge) for edge in rule)
+
+
+def check_rings(rule: Any) -> None:
+    """Refuse edges that are no edges."""
+    if isinstance(rule, (QuantileRings, SpacedRings)):
+        return
+    if isinstance(rule, str) or not hasattr(rule, "__iter__"):
+        raise TypeError(f"rings must be QuantileRings, SpacedRings or a sequence of edges, got {rule!r}")
+    edges = [check.number("rings", edge, -np.inf) for edge in rule]
+    if not edges or any(b <= a for a, b in pairwise(edges)):
+        raise ValueError(f"rings must be strictly increasing edges, got {edges}")
+
+
+class Store(NamedTuple):
+    """The rings of a hotter rung as a step reads them: frozen within a round."""
+
+    edges: Array  # (rings - 1,) energies above the reference
+    filled: Array  # (rings,) states kept
+    theta: Array  # (rings, capacity, d)
+    density: Density | None  # (rings, capacity) each; where the rung reads all data
+    gradient: Array | None  # (rings, capacity, d) of the log posterior at T = 1; the same, for a gradient proposal
+    subset: Referenced | None  # the fixed rows that tell rings apart where it reads batches
+
+
+def ring_of(energy: Array, edges: Array) -> Array:
+    """The index of the ring that an energy belongs to."""
+    return jnp.searchsorted(edges, energy, side="right")
+
+
+class States(NamedTuple):
+    """States to be filed, with a leading axis."""
+
+    theta: np.ndarray
+    density: Density | None
+    gradient: np.ndarray | None
+
+
+class Rings:
+    """What is kept of one rung's past states; changes between rounds only.
+
+    Parameters
+    ----------
+    edges
+        Energies between rings; None to take them from quantiles of the first states filed.
+    rings, capacity
+        Number of rings and the states that each keeps at most.
+    like
+        States of the kind to be filed.
+    """
+
+    def __init__(self, edges: Sequence[float] | None, rings: int, capacity: int, like: States):
+        self.edges = None if edges is None else np.asarray(edges, np.float32)
+        self.capacity = capacity
+        self.seen = np.zeros(rings, np.int64)
+        self.kept: States = jax.tree.map(lambda leaf: jnp.zeros((rings, capacity, *leaf.shape[1:]), leaf.dtype), like)
+
+    def file(self, energies: np.ndarray, states: States, rng: np.random.Generator) -> None:
+        """Add states, each to the ring of its energy, so that every ring stays a uniform sample of its past."""
+        if self.edges is None:
+            rings = len(self.seen)
+            self.edges = np.quantile(energies, (np.arange(1, rings) / rings) ** 2).astype(np.float32)
+        member = np.searchsorted(self.edges, energies.astype(np.float32), side="right")
+        place = np.full(len(member), self.capacity)
+        for ring in np.unique(member):
+            new = np.flatnonzero(member == ring)
+            # The t-th state of a ring draws a place among the first t; what falls beyond the capacity is dropped.
+            place[new] = self.seen[ring] + np.arange(len(new))
+            full = new[place[new] >= self.capacity]
+            place[full] = rng.integers(0, place[full] + 1)
+            self.seen[ring] += len(new)
+        # Of states that drew the same place the last one stays; one write must not depend on the order of another.
+        flat = member * (self.capacity + 1) + np.minimum(place, self.capacity)
+        _, last = np.unique(flat[::-1], return_index=True)
+        stays = np.zeros(len(flat), bool)
+        stays[len(flat) - 1 - last] = True
+        place[~stays] = self.capacity
+        self.kept = _write(self.kept, member, place, states)
+
+    def store(self, subset: Referenced | None) -> Store:
+        """The rings as a step reads them."""
+        edges = np.zeros(len(self.seen) - 1, np.float32) if self.edges is None else self.edges
+        filled = np.minimum(self.seen, self.capacity).astype(np.int32)
+        kept: Any = self.kept
+        return Store(jnp.array(edges), jnp.array(filled), kept.theta, kept.density, kept.gradient, subset)
+
+
+@partial(jax.jit, donate_argnums=0)
+def _write(kept: States, ring: Array, place: Array, states: States) -> States:
+    """Put states where they belong, in place; a place beyond the capacity is none."""
+    return jax.tree.map(lambda leaf, new: leaf.at[ring, place].set(new, mode="drop"), kept, states)

@@ -1,0 +1,46 @@
+"""What happened on the rungs of a ladder: group ``ladder`` of the tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import xarray
+
+
+@dataclass(frozen=True)
+class LadderFacts:
+    """Numbers of a run on a ladder; leading axes (rung, chain) unless said otherwise."""
+
+    temperatures: tuple[float, ...]
+    batch_sizes: tuple[int, ...]
+    energy: np.ndarray  # (rung, chain, draw), above that of the reference
+    rates: dict[str, np.ndarray]
+    round_trips: np.ndarray | None = None  # (chain,)
+    replica: np.ndarray | None = None  # (rung, chain, draw)
+    ring_occupancy: np.ndarray | None = None  # (rung, chain, ring), shares
+    ring_edges: np.ndarray | None = None  # (rung, chain, edge), above the reference
+    attributes: dict[str, float] = field(default_factory=dict)
+
+
+def ladder_group(facts: LadderFacts) -> xarray.Dataset:
+    """The group of the tree."""
+    import xarray
+
+    named = {
+        "temperature": (("rung",), np.asarray(facts.temperatures)),
+        "batch_size": (("rung",), np.asarray(facts.batch_sizes)),
+        "energy": (("rung", "chain", "draw"), facts.energy),
+        **{name: (("rung", "chain"), values) for name, values in facts.rates.items()},
+        "round_trips": (("chain",), facts.round_trips),
+        "replica": (("rung", "chain", "draw"), facts.replica),
+        "ring_occupancy": (("rung", "chain", "ring"), facts.ring_occupancy),
+        "ring_edges": (("rung", "chain", "edge"), facts.ring_edges),
+    }
+    known = {name: entry for name, entry in named.items() if entry[1] is not None}
+    rungs, chains, draws = facts.energy.shape
+    coords = {"rung": np.arange(rungs), "chain": np.arange(chains), "draw": np.arange(draws)}
+    return xarray.Dataset(known, coords, facts.attributes)

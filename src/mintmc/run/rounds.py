@@ -1,0 +1,314 @@
+"""A ladder of rungs in rounds: rings are frozen while the rungs run side by side, and extended between rounds.
+
+Rungs start one after the other, the hottest first: each warms up, then makes ``feed`` draws before the next begins,
+while all hotter ones go on. The draws that count begin when the coldest has warmed up. What happens in a round depends
+on its number alone, so a run does not depend on the machine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mintmc.data import Supplied
+from mintmc.energy import Density, Referenced
+from mintmc.ladder.equi_energy import Rung
+from mintmc.ladder.rings import QuantileRings, Rings, States, Store, fixed_edges
+from mintmc.result.ladder import LadderFacts
+from mintmc.result.tree import Draws
+from mintmc.run import adapt, program
+from mintmc.run.interrupt import Interrupt
+from mintmc.run.lane import PASSES_PER_SHUFFLE, LaneState, Purpose, Shuffles, Task, compile_program, ints, key_of
+from mintmc.run.progress import Display
+from mintmc.samplers import EquiEnergy
+
+_COUNTED = ("jumps", "empty_rings")
+_SUMMED = ("jump_rate", "jump_noise")
+
+
+class Round(NamedTuple):
+    """What is done between two extensions of the rings."""
+
+    number: int
+    warming: int | None  # the rung that warms up, if any; colder ones have not begun
+    drawing: range  # the rungs that make draws
+    first: int  # step of warm-up, or draw of this phase
+    last: int
+    recorded: bool  # whether its draws count
+
+
+class Fresh(NamedTuple):
+    """What a rung made in this round."""
+
+    record: Any
+    energy: np.ndarray  # that decides which ring each state belongs to
+
+
+class LadderRun:
+    """The state of one run of an equi-energy sampler."""
+
+    def __init__(self, task: Task):
+        self.task = task
+        self.sampler: EquiEnergy = task.sampler
+        self.ladder = self.sampler.ladder
+        n, chains, rungs = task.posterior.n, len(task.thetas), len(self.ladder)
+        self.sizes = self.ladder.rows(n)
+        self.feed = task.warmup if self.sampler.feed is None else self.sampler.feed
+        self.steps = self.sampler.steps or (1,) * rungs
+        self.kernels = [task.kernel(reference=task.reference, rung=k) for k in range(rungs)]
+        batches = [size for size in self.sizes if size < n]
+        sliced = self.sampler.batching == "shuffled" and batches
+        self.shuffles = Shuffles(task.posterior, task.seed, max(batches) if sliced else 0)
+        # The rung with the largest batches decides when the data have been read often enough to be shuffled anew.
+        per_round = self.sampler.round_length * max(batches, default=1)
+        self.rounds_per_shuffle = max(1, math.ceil(PASSES_PER_SHUFFLE * n / per_round))
+        self.rows = self.shuffles.at(0)
+        # Above the hottest rung there is nothing to jump to: rings like its own that stay empty.
+        feeders = [*range(rungs), rungs - 1]
+        self.subsets = [self._subset(self.sizes[k]) for k in feeders]
+        edges = fixed_edges(self.sampler.rings, self.ladder)
+        self.rings = [[self._rings(k, edges) for _ in range(self._groups)] for k in feeders]
+        self.stores = [[self._store(k, group) for group in range(self._groups)] for k in range(rungs + 1)]
+        self.rungs = self._rungs(edges)
+        self.made = [0] * rungs
+        self.fresh: dict[tuple[int, int], Fresh] = {}
+        self.warmup_touched = np.zeros((rungs, chains))
+        self.energy = np.full((rungs, chains, task.draws), np.nan)
+        names = ("steps", "rate", "noise", "touched", *_COUNTED, *_SUMMED)
+        self.sums = {name: np.zeros((rungs, chains)) for name in names}
+
+    def compile(self, pool: ThreadPoolExecutor) -> None:
+        """Start all rungs of all chains and compile the programs that run them."""
+        rungs = range(len(self.ladder))
+        # Rungs that differ in temperature only share their programs.
+        kinds = [(self.sizes[k], self.sizes[min(k + 1, rungs[-1])], self.steps[k]) for k in rungs]
+        programs = {kind: self._program(k) for k, kind in enumerate(kinds)}
+        starts = {kind: jax.jit(built.init) for kind, built in programs.items()}
+        self.states = [
+            [self._start(k, chain, starts[kinds[k]]) for chain in range(len(self.task.thetas))] for k in rungs
+        ]
+        compiling = {kind: pool.submit(self._compile, programs[kind], k) for k, kind in enumerate(kinds)}
+        self.programs = [compiling[kind].result() for kind in kinds]
+        self.file_energy = jax.jit(self._subset_energies)
+        record = self.programs[0][1].out_info[1]
+        self.kept = Draws.empty(len(self.task.thetas), self.task.draws, record, None)
+
+    def warm_up(self, pool: ThreadPoolExecutor, display: Display, interrupt: Interrupt) -> None:
+        """Start the rungs one after the other; each adapts its step size, then feeds the next."""
+        rounds = [r for r in self._rounds() if not r.recorded]
+        if self._go("warm-up", rounds, pool, display, interrupt) < len(rounds):
+            raise KeyboardInterrupt
+        self._freeze(0)
+
+    def collect(self, pool: ThreadPoolExecutor, display: Display, interrupt: Interrupt) -> int:
+        """Make the draws; returns how many each chain made."""
+        rounds = [r for r in self._rounds() if r.recorded]
+        done = self._go("draws", rounds, pool, display, interrupt)
+        return rounds[done - 1].last if done else 0
+
+    def facts(self) -> dict[str, Any]:
+        """What else the tree should know."""
+        setup = np.array([[kernel.init_touched] for kernel in self.kernels]) + self.warmup_touched
+        tunings = [
+            [float(state.tuning.step_size) for state in states if state.tuning is not None] for states in self.states
+        ]
+        return {
+            "step_size": np.array(tunings).T.tolist(),
+            "data_touched_setup": setup.sum(axis=0).astype(int).tolist(),
+        }
+
+    def ladder_facts(self, draws: int) -> LadderFacts:
+        """What happened on every rung."""
+        sums = self.sums
+        with np.errstate(invalid="ignore", divide="ignore"):
+            rates = {
+                "acceptance_rate": (sums["rate"] - sums["jump_rate"]) / (sums["steps"] - sums["jumps"]),
+                "log_ratio_noise": (sums["noise"] - sums["jump_noise"]) / (sums["steps"] - sums["jumps"]),
+                "jump_rate": sums["jump_rate"] / sums["jumps"],
+                "jump_noise": sums["jump_noise"] / sums["jumps"],
+                "jump_share": sums["jumps"] / sums["steps"],
+                "empty_rings": sums["empty_rings"] / (sums["jumps"] + sums["empty_rings"]),
+                "data_touched": sums["touched"],
+            }
+        chains = range(len(self.task.thetas))
+        seen = np.array([[self.rings[k][self._group(c)].seen for c in chains] for k in range(len(self.ladder))])
+        edges = [[self.rings[k][self._group(c)].edges for c in chains] for k in range(1, len(self.ladder))]
+        return LadderFacts(
+            temperatures=self.ladder.temperatures,
+            batch_sizes=self.sizes,
+            energy=self.energy[:, :, :draws],
+            rates=rates,
+            ring_occupancy=seen / np.maximum(seen.sum(axis=2, keepdims=True), 1),
+            ring_edges=np.array([edges[0], *edges]),
+        )
+
+    @property
+    def _groups(self) -> int:
+        return 1 if self.sampler.share_rings else len(self.task.thetas)
+
+    def _group(self, chain: int) -> int:
+        return 0 if self.sampler.share_rings else chain
+
+    def _rounds(self) -> Iterator[Round]:
+        """The whole run, round by round."""
+        rungs, number = len(self.ladder), 0
+        phases: list[tuple[int | None, range, int, bool]] = []
+        for newcomer in reversed(range(rungs)):
+            phases.append((newcomer, range(newcomer + 1, rungs), self.task.warmup, False))
+            if newcomer > 0:
+                phases.append((None, range(newcomer, rungs), self.feed, False))
+        phases.append((None, range(rungs), self.task.draws, True))
+        for warming, drawing, total, recorded in phases:
+            for first in range(0, total, self.sampler.round_length):
+                last = min(first + self.sampler.round_length, total)
+                yield Round(number, warming, drawing, first, last, recorded)
+                number += 1
+
+    def _go(self, name: str, rounds: list[Round], pool: Any, display: Display, interrupt: Interrupt) -> int:
+        chains = range(len(self.task.thetas))
+
+        def work(r: Round) -> int:
+            return (r.last - r.first) * (len(r.drawing) + (r.warming is not None)) * len(chains)
+
+        phase = display.phase(name, sum(map(work, rounds)))
+        for done, r in enumerate(rounds):
+            if interrupt.requested:
+                return done
+            self.rows = self.shuffles.at(r.number // self.rounds_per_shuffle)
+            # Colder rungs take longer: they go first, so that no core waits long for another at the end.
+            drawing = [pool.submit(self._draw, k, chain, r) for k in r.drawing for chain in chains]
+            warming = [pool.submit(self._warm, r.warming, chain, r) for chain in chains if r.warming is not None]
+            rates = [job.result() for job in (*warming, *drawing)]
+            for k in r.drawing:
+                self.made[k] += r.last - r.first
+            self._file(r)
+            if r.warming is not None and r.last == self.task.warmup:
+                self._freeze(r.warming)
+            display.advance(phase, work(r), float(np.mean(rates)))
+        return len(rounds)
+
+    def _warm(self, k: int, chain: int, r: Round) -> float:
+        state, adaptation, tuning = self.states[k][chain]
+        key = key_of(self.task.seed, Purpose.warmup, chain, k)
+        warm = self.programs[k][0]
+        state, adaptation, totals = warm(state, adaptation, key, *ints(r.first, r.last), self._supplies(k, chain))
+        self.states[k][chain] = LaneState(state, adaptation, tuning)
+        self.warmup_touched[k, chain] += float(totals.touched)
+        return float(totals.acceptance) / (r.last - r.first)
+
+    def _draw(self, k: int, chain: int, r: Round) -> float:
+        state, adaptation, tuning = self.states[k][chain]
+        key = key_of(self.task.seed, Purpose.draw, chain, k)
+        first, last = self.made[k], self.made[k] + r.last - r.first
+        state, record = self.programs[k][1](state, tuning, key, *ints(first, last), self._supplies(k, chain))
+        self.states[k][chain] = LaneState(state, adaptation, tuning)
+        energy = record.snapshot["energy"]
+        if k > 0 and self.subsets[k] is not None:
+            energy = self.file_energy(record.theta, self.subsets[k])
+        record, energy = jax.tree.map(lambda leaf: np.asarray(leaf)[: last - first], (record, energy))
+        self.fresh[k, chain] = Fresh(record, energy)
+        return float(record.statistics[:, 1].mean())
+
+    def _file(self, r: Round) -> None:
+        """Extend the rings by the states of this round, and keep what is to be recorded."""
+        for k in r.drawing:
+            for chain in range(len(self.task.thetas)):
+                record, energy = self.fresh.pop((k, chain))
+                touched = record.data_touched.astype(np.int64)
+                if k > 0:
+                    # To tell which ring a state belongs to took the rows of the subset.
+                    touched += 0 if self.subsets[k] is None else self.sizes[k]
+                    rng = np.random.default_rng([self.task.seed, r.number, k, chain])
+                    self.rings[k][self._group(chain)].file(energy, self._states(record), rng)
+                if r.recorded:
+                    self._record(k, chain, r, record, touched)
+                else:
+                    self.warmup_touched[k, chain] += touched.sum()
+            self.stores[k] = [self._store(k, group) for group in range(self._groups)] if k > 0 else self.stores[k]
+
+    def _record(self, k: int, chain: int, r: Round, record: Any, touched: np.ndarray) -> None:
+        if k == 0:
+            self.kept.write(chain, r.first, r.last, record)
+            self.kept.data_touched[chain, r.first : r.last] = 0
+        self.kept.data_touched[chain, r.first : r.last] += touched
+        self.energy[k, chain, r.first : r.last] = record.snapshot["energy"]
+        steps = self.task.thin * self.steps[k]
+        sums = {
+            "steps": len(touched) * steps,
+            "rate": steps * record.statistics[:, 1].sum(dtype=float),
+            "noise": steps * record.statistics[:, 2].sum(dtype=float),
+            "touched": touched.sum(),
+            **{name: record.extras[name].sum() for name in _COUNTED},
+            **{name: steps * record.extras[name].sum(dtype=float) for name in _SUMMED},
+        }
+        for name, value in sums.items():
+            self.sums[name][k, chain] += value
+
+    def _freeze(self, k: int) -> None:
+        self.states[k] = [s._replace(tuning=adapt.tuning(s.adaptation, final=True)) for s in self.states[k]]
+
+    def _supplies(self, k: int, chain: int) -> Supplied:
+        return Supplied(self.rows, {"rung": self.rungs[k], "rings": self.stores[k + 1][self._group(chain)]})
+
+    def _program(self, k: int) -> program.Programs:
+        thin, length = self.task.thin * self.steps[k], self.sampler.round_length
+        return program.build(self.kernels[k], self.task.batching, thin, length, self.task.warmup, self.task.dim)
+
+    def _start(self, k: int, chain: int, init: Any) -> LaneState:
+        theta = self.task.thetas[chain]
+        state = init(key_of(self.task.seed, Purpose.start, chain, k), theta, self._supplies(k, chain))
+        # A step of a posterior worth n/T observations is about this large.
+        first_step = np.sqrt(self.ladder.temperatures[k] / max(self.task.posterior.n, 1))
+        adaptation = adapt.start(self.sampler.proposal, theta, float(first_step))
+        return LaneState(state, adaptation, adapt.tuning(adaptation, final=True))
+
+    def _compile(self, programs: program.Programs, k: int) -> tuple[Any, Any]:
+        """The programs of warm-up and of draws."""
+        state, adaptation, tuning = self.states[k][0]
+        shared = (key_of(self.task.seed, Purpose.draw), *ints(0, 0), self._supplies(k, 0))
+        warm = compile_program(programs.warm, state, adaptation, *shared) if self.task.warmup else None
+        return warm, compile_program(programs.draw, state, tuning, *shared)
+
+    def _rungs(self, edges: tuple[float, ...] | None) -> list[Rung]:
+        """Where each rung stands; floors are -inf if energies are not cut off."""
+        floors = [-math.inf] * len(self.ladder)
+        if self.sampler.truncate and edges is not None:
+            floors[1:] = edges[: len(self.ladder) - 1]
+        places = [*zip(self.ladder.temperatures, floors, strict=True), (math.inf, -math.inf)]
+        dtype = self.task.thetas[0].dtype
+        return [Rung(*(jnp.asarray(value, dtype) for value in (*here, *hotter))) for here, hotter in pairwise(places)]
+
+    def _subset(self, size: int) -> Referenced | None:
+        """The fixed rows that tell apart the rings of a rung that reads batches of this size."""
+        data = self.task.posterior.data
+        if data is None or size == data.n:
+            return None
+        order = np.random.default_rng([self.task.seed, size]).permutation(data.n)[:size]
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf[order]), data.rows)
+
+    def _subset_energies(self, thetas: Any, subset: Referenced) -> Any:
+        model, reference = self.task.posterior.model(self.task.unravel, self.task.dim), self.task.reference
+        assert reference is not None
+        return jax.lax.map(lambda theta: model.energies_above(theta, subset, reference)[0], thetas)
+
+    def _rings(self, k: int, edges: tuple[float, ...] | None) -> Rings:
+        rule, theta = self.sampler.rings, np.zeros((1, self.task.dim), self.task.thetas[0].dtype)
+        count = len(edges) + 1 if edges is not None else rule.count if isinstance(rule, QuantileRings) else 1
+        exact = self.subsets[k] is None
+        number: Any = np.zeros(1, theta.dtype)
+        density = Density(number, number, number) if exact else None
+        gradient = theta if exact and self.sampler.proposal.uses_gradient else None
+        return Rings(edges, count, self.sampler.capacity, States(theta, density, gradient))
+
+    def _states(self, record: Any) -> States:
+        return States(record.theta, record.density, record.snapshot.get("gradient"))
+
+    def _store(self, k: int, group: int) -> Store:
+        return self.rings[k][group].store(self.subsets[k])

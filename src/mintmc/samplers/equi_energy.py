@@ -1,0 +1,239 @@
+"""The equi-energy sampler on a ladder of full batches, of mini-batches (MINTEE), or of both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from jax import Array
+
+from mintmc import check
+from mintmc.data import BATCHINGS
+from mintmc.energy import Density, Model
+from mintmc.kernels.base import Kernel
+from mintmc.ladder import equi_energy
+from mintmc.ladder.ladder import Ladder
+from mintmc.ladder.rings import QuantileRings, RingRule, SpacedRings, check_rings
+from mintmc.posterior import Params, Posterior, flatten
+from mintmc.proposals import Langevin, Proposal, RandomWalk
+from mintmc.samplers.base import check_proposal_fits, on_vectors
+
+
+@dataclass(frozen=True)
+class EquiEnergy:
+    """The equi-energy sampler of Kou, Zhou & Wong (2006); on a ladder with mini-batches, MINTEE.
+
+    Rungs start one after the other, the hottest first. Each moves locally or jumps to a past state of the hotter rung
+    with a similar energy. Use it for posteriors with modes far apart; draws are those of rung 0, at T = 1.
+
+    Parameters
+    ----------
+    ladder
+        Temperatures and batch sizes.
+    proposal
+        Of local moves; its step size is adapted for each rung.
+    jump_probability
+        How often a rung tries to jump.
+    rings
+        How states are sorted by energy: ``QuantileRings``, ``SpacedRings`` (the paper's rule), or edges, as
+        energies above that of ``reference``.
+    capacity
+        States that a ring keeps at most: a uniform sample of all its past states.
+    share_rings
+        Whether all chains use the same rings. Chains are independent only if they do not.
+    truncate
+        Cut energies off below each rung's ring edge, as the paper does. Needs edges that are known beforehand.
+    penalty
+        Correct for the noise of ratios estimated on batches. False is the paper.
+    reference
+        Params that energies are counted from; a mode is best. By default where the first chain starts (energies of a
+        density without data are absolute).
+    feed
+        Draws of a rung before the next colder one starts; by default as many as warm-up has steps.
+    round_length
+        Draws between two extensions of the rings. Within a round rungs run side by side.
+    steps
+        Steps that each rung makes for one of rung 0's; hot rungs are cheap and may make more.
+    batching
+        "shuffled" or "uniform".
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, mintmc
+    >>> two_modes = mintmc.Posterior.from_density(lambda x: jnp.logaddexp(-0.5 * (x - 9) ** 2, -0.5 * (x + 9) ** 2))
+    >>> sampler = mintmc.EquiEnergy(mintmc.Ladder.geometric(hottest=50, rungs=4))
+    >>> tree = mintmc.sample(two_modes, sampler, init=9.0, draws=2000, warmup=500, chains=2, progress=False)
+    >>> bool(0.3 < (tree.posterior.theta < 0).mean() < 0.7)
+    True
+    """
+
+    ladder: Ladder
+    proposal: Proposal = field(default_factory=RandomWalk)
+    jump_probability: float = 0.1
+    rings: RingRule = field(default_factory=QuantileRings)
+    capacity: int = 1000
+    share_rings: bool = False
+    truncate: bool = False
+    penalty: bool = True
+    reference: Params | None = None
+    feed: int | None = None
+    round_length: int = 500
+    steps: Sequence[int] | None = None
+    batching: str = "shuffled"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.ladder, Ladder):
+            raise TypeError(f"ladder must be a mintmc.Ladder, got {self.ladder!r}")
+        check_coupling(self)
+        if self.steps is not None:
+            if len(self.steps) != len(self.ladder):
+                raise ValueError(f"steps must have one entry for each of {len(self.ladder)} rungs, got {self.steps}")
+            for count in self.steps:
+                check.integer("steps", count, 1)
+        if self.truncate and not isinstance(self.rings, (QuantileRings, SpacedRings)):
+            edges = len(list(self.rings))
+            if edges < len(self.ladder) - 1:
+                raise ValueError(f"rings must have {len(self.ladder) - 1} edges or more to truncate at, got {edges}")
+
+    def check(self, posterior: Posterior, params: Params) -> None:
+        """Refuse settings that do not fit the posterior or its parameters."""
+        self.ladder.check_against(posterior.n)
+        check_proposal_fits(self.proposal, posterior, params)
+        check_reference(self.reference, params)
+
+    def target_temperature(self, n: int) -> float:
+        """The temperature of the distribution that its draws come from."""
+        return 1.0
+
+    def kernel(
+        self,
+        model: Model,
+        theta: Array,
+        unravel: Callable,
+        ravel: Callable,
+        *,
+        reference: Density,
+        rung: int,
+    ) -> Kernel:
+        """The kernel of one rung of one chain."""
+        rows = self.ladder.rows(model.n)
+        hotter = rows[min(rung + 1, len(rows) - 1)]
+        settings = equi_energy.Settings(
+            model=model,
+            proposal=on_vectors(self.proposal, unravel, ravel),
+            reference=reference,
+            jump_probability=self.jump_probability,
+            penalised=self.penalty,
+            batch_size=None if rows[rung] == model.n else rows[rung],
+            subset_size=0 if hotter == model.n else hotter,
+            dim=theta.size,
+            dtype=theta.dtype,
+        )
+        return equi_energy.kernel(settings)
+
+
+@dataclass(frozen=True)
+class MINTEE:
+    """The paper's sampler: equi-energy jumps on a ladder of MINT chains that grows from small batches to all data.
+
+    Unlike the paper's, its ladder goes on down to T = 1, and its ratios are corrected for noise. A rung reads all data
+    where that costs less than batches.
+
+    Parameters
+    ----------
+    smallest_batch, growth, alpha
+        As in ``Ladder.mint``.
+    rungs
+        Number of rungs; by default as many as reach T = 1 without a gap.
+    proposal, jump_probability, rings, capacity, share_rings, truncate, penalty, reference, feed, round_length, batching
+        As in ``EquiEnergy``.
+
+    Examples
+    --------
+    >>> import mintmc
+    >>> sampler = mintmc.MINTEE(smallest_batch=1000, growth=1.4, alpha=0.9)
+    >>> ladder = sampler.for_data(100_000).ladder
+    >>> len(ladder), round(ladder.temperatures[-1], 1), ladder.batch_sizes[-1]
+    (15, 199.5, 1000)
+    """
+
+    smallest_batch: int
+    growth: float = 1.4
+    alpha: float = 0.99
+    rungs: int | None = None
+    proposal: Proposal = field(default_factory=Langevin)
+    jump_probability: float = 0.1
+    rings: RingRule = field(default_factory=QuantileRings)
+    capacity: int = 1000
+    share_rings: bool = False
+    truncate: bool = False
+    penalty: bool = True
+    reference: Params | None = None
+    feed: int | None = None
+    round_length: int = 500
+    batching: str = "shuffled"
+
+    def __post_init__(self) -> None:
+        check.integer("smallest_batch", self.smallest_batch, 2)
+        check.number("growth", self.growth, 1)
+        check.number("alpha", self.alpha, 0, 1)
+        check_coupling(self)
+
+    @classmethod
+    def published(cls, **changes: Any) -> MINTEE:
+        """The configuration of the paper's 50-mode experiment: seven rungs with a gap from T = 19.4 to 1, no penalty.
+
+        It does not reach T = 1: no state of the rung at 19.4 has an energy that the rung at 1 knows.
+
+        Examples
+        --------
+        >>> import mintmc
+        >>> mintmc.MINTEE.published().for_data(100_000).ladder.batch_sizes
+        (None, 5378, 3841, 2743, 1959, 1400, 1000)
+        """
+        paper = cls(
+            smallest_batch=1000,
+            growth=1.4,
+            alpha=0.995,
+            rungs=7,
+            proposal=Langevin(target_acceptance=0.35),
+            rings=SpacedRings(c=10.0),
+            truncate=True,
+            penalty=False,
+        )
+        return replace(paper, **changes)
+
+    def for_data(self, n: int) -> EquiEnergy:
+        """The equi-energy sampler that this is for n observations."""
+        ladder = Ladder.mint(n, self.smallest_batch, self.growth, self.alpha, self.rungs)
+        # A step reads its batch at both ends of the comparison and, with gradients, of the proposal.
+        reads = 4 if self.proposal.uses_gradient else 2
+        sizes = [size if size is None or reads * size < n else None for size in ladder.batch_sizes or ()]
+        shared = {name: value for name, value in vars(self).items() if name in EquiEnergy.__dataclass_fields__}
+        return EquiEnergy(Ladder(ladder.temperatures, sizes), **shared)
+
+
+def check_coupling(sampler: EquiEnergy | MINTEE) -> None:
+    """The checks that both share."""
+    check.number("jump_probability", sampler.jump_probability, 0, 1, closed=(True, True))
+    check_rings(sampler.rings)
+    check.integer("capacity", sampler.capacity, 1)
+    check.flag("share_rings", sampler.share_rings)
+    check.flag("truncate", sampler.truncate)
+    check.flag("penalty", sampler.penalty)
+    if sampler.feed is not None:
+        check.integer("feed", sampler.feed, 1)
+    check.integer("round_length", sampler.round_length, 1)
+    check.choice("batching", sampler.batching, BATCHINGS)
+    if sampler.truncate and isinstance(sampler.rings, QuantileRings):
+        raise ValueError(f"rings must be SpacedRings or edges with truncate=True, got {sampler.rings!r}")
+
+
+def check_reference(reference: Params | None, params: Params) -> None:
+    """Refuse a reference that is not like the params."""
+    if reference is None:
+        return
+    given, wanted = flatten(reference, "reference")[0].size, flatten(params, "init")[0].size
+    if given != wanted:
+        raise ValueError(f"reference must have {wanted} parameters like init, got {given}")
