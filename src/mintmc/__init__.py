@@ -10,7 +10,7 @@ from mintmc.proposals import Custom, Hamiltonian, Langevin, RandomWalk
 from mintmc.result.diagnose import Diagnosis, diagnose
 from mintmc.result.normality import Normality, normality
 from mintmc.run.initial import PerChain
-from mintmc.run.sample import sample
+from mintmc.run.sample import resume, sample
 from mintmc.samplers import (
     MINT,
     MINTEE,
@@ -57,5 +57,6 @@ __all__ = [
     "logistic_bound",
     "logistic_remainder",
     "normality",
+    "resume",
     "sample",
 ]

@@ -94,6 +94,15 @@ def check_rings(rule: Any) -> None:
         raise ValueError(f"rings must be strictly increasing edges, got {edges}")
 
 
+def subset_size(batch_size: int) -> int:
+    """Rows of the fixed subset that tells apart the rings of a rung with such batches.
+
+    Its energies then err by about two thirds of their spread. A smaller subset blurs the rings, a larger one costs more
+    than it gains.
+    """
+    return max(2, batch_size // 3)
+
+
 class Store(NamedTuple):
     """The rings of a hotter rung as a step reads them: frozen within a round."""
 
@@ -158,6 +167,20 @@ class Rings:
         stays[len(flat) - 1 - last] = True
         place[~stays] = self.capacity
         self.kept = _write(self.kept, member, place, states)
+
+    @property
+    def known_edges(self) -> np.ndarray:
+        """The edges; NaN before they are known."""
+        return np.full(len(self.seen) - 1, np.nan, np.float32) if self.edges is None else self.edges
+
+    def contents(self) -> tuple[np.ndarray, np.ndarray, States]:
+        """All that the rings hold, as arrays."""
+        return self.known_edges, self.seen, self.kept
+
+    def refill(self, contents: tuple[np.ndarray, np.ndarray, States]) -> None:
+        """Take over what other rings held."""
+        edges, self.seen, self.kept = contents
+        self.edges = None if np.isnan(edges).any() else edges
 
     def store(self, subset: Referenced | None) -> Store:
         """The rings as a step reads them."""

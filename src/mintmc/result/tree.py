@@ -7,12 +7,14 @@ one for the other.
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from mintmc.result.ladder import LadderFacts, ladder_group
@@ -87,8 +89,8 @@ class Draws:
         return replace(self, **jax.tree.map(lambda array: array[:, :draws], vars(self)))
 
 
-def build_tree(draws: Draws, unravel: Callable, facts: RunFacts) -> xarray.DataTree:
-    """The tree of a finished run."""
+def build_tree(draws: Draws, unravel: Callable, facts: RunFacts, first: int = 0) -> xarray.DataTree:
+    """The tree of a run, or of a part of it that begins at draw ``first``."""
     from arviz_base import from_dict
     from xarray import DataTree
 
@@ -98,19 +100,25 @@ def build_tree(draws: Draws, unravel: Callable, facts: RunFacts) -> xarray.DataT
     statistics |= {name: values for name, values in draws.extras.items() if values.ndim == 2}
     if np.isfinite(draws.energy).any():
         statistics["energy"] = draws.energy
-    tree = from_dict({group: variables(draws.theta, unravel), "sample_stats": statistics})
-    attributes = _attributes(facts, int((~draws.is_defined).sum()))
+    with warnings.catch_warnings():
+        # A part of a run may have fewer draws than there are chains.
+        warnings.filterwarnings("ignore", message="Found chain dimension to be longer than draw")
+        tree = from_dict({group: variables(draws.theta, unravel), "sample_stats": statistics})
+    attributes = _attributes(facts)
     tree.attrs.update(attributes)
     for name in (group, "sample_stats"):
         tree[name].attrs.update(attributes)
     if facts.ladder is not None:
         tree["ladder"] = DataTree(ladder_group(facts.ladder))
+    if first:
+        for part in tree.children.values():
+            part.coords["draw"] = part.coords["draw"] + first
     return tree
 
 
 def variables(theta: np.ndarray, unravel: Callable) -> dict[str, np.ndarray]:
     """Flat vectors (..., d) as one named array for each leaf of params: ``theta`` if params is a bare array."""
-    example = jax.eval_shape(lambda: unravel(theta[(0,) * (theta.ndim - 1)]))
+    example = jax.eval_shape(lambda: unravel(jnp.zeros(theta.shape[-1:], theta.dtype)))
     named, at = {}, 0
     for path, leaf in jax.tree_util.tree_leaves_with_path(example):
         name = jax.tree_util.keystr(path, simple=True, separator=".")
@@ -121,7 +129,7 @@ def variables(theta: np.ndarray, unravel: Callable) -> dict[str, np.ndarray]:
     return named
 
 
-def _attributes(facts: RunFacts, undefined: int) -> dict[str, Any]:
+def _attributes(facts: RunFacts) -> dict[str, Any]:
     return {
         "inference_library": "mintmc",
         "inference_library_version": version("mintmc"),
@@ -133,7 +141,6 @@ def _attributes(facts: RunFacts, undefined: int) -> dict[str, Any]:
         "seed": facts.seed,
         "tuning_steps": facts.warmup,
         "thin": facts.thin,
-        "undefined_moves": undefined,
         **{f"{name}_time": seconds for name, seconds in facts.timings.items()},
         **facts.others,
     }

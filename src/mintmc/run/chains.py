@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -19,11 +20,11 @@ from jax import Array
 from mintmc.result.ladder import LadderFacts
 from mintmc.result.tree import Draws
 from mintmc.run import adapt, program
-from mintmc.run.interrupt import Interrupt
 from mintmc.run.lane import (
     PASSES_PER_SHUFFLE,
     LaneState,
     Purpose,
+    Session,
     Shuffles,
     Task,
     compile_program,
@@ -31,20 +32,19 @@ from mintmc.run.lane import (
     key_of,
     record_capacity,
 )
-from mintmc.run.progress import Display
 
 _SECONDS_PER_STRETCH = 0.4
+_FIRST_STRETCH = 16
 
 
 class ChainRun:
-    """The state of one run: chains, the current shuffle, and the draws kept so far."""
+    """Where a run stands: its chains, the current shuffle, and the draws not yet saved."""
 
     def __init__(self, task: Task):
         self.task = task
-        posterior, sampler = task.posterior, task.sampler
+        posterior, sampler, chains = task.posterior, task.sampler, len(task.thetas)
         self.kernel = task.kernel() if task.reference is None else task.kernel(reference=task.reference)
         self.capacity = record_capacity(task.dim)
-        self.warmup_totals = np.zeros((len(task.thetas), 4))
         slices = {role: size for role, size in self.kernel.batches.items() if role != "all"}
         shuffles = bool(slices) and sampler.batching == "shuffled"
         # Every so many steps the chains have read the data often enough to pay for a new shuffle.
@@ -52,32 +52,40 @@ class ChainRun:
         self.steps_per_shuffle = math.ceil(PASSES_PER_SHUFFLE * posterior.n / per_step) if shuffles else 2**62
         self.shuffles = Shuffles(posterior, task.seed, max(slices.values()) if shuffles else 0)
         self.rows = self.shuffles.at(0)
+        self.warmed = self.drawn = self.saved = 0
+        self.warmup_totals = np.zeros((chains, 4))
+        self.undefined = 0
+        self.rung_sums = {name: np.zeros((len(task.sampler.ladder), chains)) for name in _SUMMED if task.reference}
 
-    def compile(self, pool: ThreadPoolExecutor) -> None:
-        """Start the chains and compile the programs that run them."""
-        kernel, theta = self.kernel, self.task.thetas[0]
-        task = self.task
-        programs = program.build(kernel, task.batching, task.thin, self.capacity, task.warmup, theta.size)
+    @property
+    def lanes(self) -> int:
+        """What can run at once."""
+        return len(self.task.thetas)
+
+    def compile(self, pool: ThreadPoolExecutor, room: int) -> None:
+        """Start the chains and compile the programs that run them; ``room`` is for draws not yet saved."""
+        kernel, task = self.kernel, self.task
+        programs = program.build(kernel, task.batching, task.thin, self.capacity, task.warmup, task.dim)
         # A step of a posterior worth n/T observations is about this large.
-        temperatures = kernel.temperatures or self.task.sampler.target_temperature(self.task.posterior.n)
-        first_step = jnp.sqrt(jnp.asarray(temperatures) / max(self.task.posterior.n, 1))
+        temperatures = kernel.temperatures or task.sampler.target_temperature(task.posterior.n)
+        first_step = jnp.sqrt(jnp.asarray(temperatures) / max(task.posterior.n, 1))
         self.states = []
         start = jax.jit(programs.init)
-        for chain, theta in enumerate(self.task.thetas):
+        for chain, theta in enumerate(task.thetas):
             state = start(self._key(Purpose.start, chain), theta, self.rows)
             adaptation = None if kernel.proposal is None else adapt.start(kernel.proposal, theta, first_step)
             self.states.append(LaneState(state, adaptation, adapt.tuning(adaptation, final=True)))
         state, adaptation, tuning = self.states[0]
         key, zero = self._key(Purpose.draw, 0), jnp.zeros((), jnp.int32)
         compiling = []
-        if self.task.warmup:
+        if task.warmup:
             compiling.append(pool.submit(compile_program, programs.warm, state, adaptation, key, zero, zero, self.rows))
         compiling.append(pool.submit(compile_program, programs.draw, state, tuning, key, zero, zero, self.rows))
         self.warm_program, self.draw_program = compiling[0].result(), compiling[-1].result()
         touched = kernel.touched and kernel.touched * task.thin
-        self.kept = Draws.empty(len(task.thetas), task.draws, self.draw_program.out_info[1], touched)
+        self.kept = Draws.empty(len(task.thetas), room, self.draw_program.out_info[1], touched)
 
-    def warm_up(self, pool: ThreadPoolExecutor, display: Display, interrupt: Interrupt) -> None:
+    def warm_up(self, session: Session) -> None:
         """Adapt every chain's step size and preconditioner, then freeze them."""
 
         def run(chain: int, first: int, last: int) -> float:
@@ -89,25 +97,45 @@ class ChainRun:
             self.states[chain] = LaneState(state, adaptation, tuning)
             return totals[0] / (last - first)
 
-        if self.task.warmup:
-            finished = self._stretches("warm-up", self.task.warmup, 1, 0, run, pool, display, interrupt)
-            if finished < self.task.warmup:
-                raise KeyboardInterrupt
-        self.states = [s._replace(tuning=adapt.tuning(s.adaptation, final=True)) for s in self.states]
+        def done(last: int) -> None:
+            self.warmed = last
 
-    def collect(self, pool: ThreadPoolExecutor, display: Display, interrupt: Interrupt) -> int:
-        """Make the draws; returns how many each chain made."""
+        warmup = self.task.warmup
+        self._stretches("warm-up", self.warmed, warmup, lambda: warmup, 1, 0, run, done, session)
+        if self.warmed == warmup and self.drawn == 0:
+            self.states = [s._replace(tuning=adapt.tuning(s.adaptation, final=True)) for s in self.states]
+
+    def collect(self, session: Session) -> None:
+        """Make the draws."""
 
         def run(chain: int, first: int, last: int) -> float:
             state, adaptation, tuning = self.states[chain]
             key = self._key(Purpose.draw, chain)
             state, record = self.draw_program(state, tuning, key, *ints(first, last), self.rows)
-            self.kept.write(chain, first, last, record)
+            here = first - self.saved, last - self.saved
+            self.kept.write(chain, *here, record)
             self.states[chain] = LaneState(state, adaptation, tuning)
-            return float(self.kept.acceptance_rate[chain, first:last].mean())
+            return float(self.kept.acceptance_rate[chain, slice(*here)].mean())
 
-        task = self.task
-        return self._stretches("draws", task.draws, task.thin, task.warmup, run, pool, display, interrupt)
+        def done(last: int) -> None:
+            self._add_up(self.drawn - self.saved, last - self.saved)
+            self.drawn = last
+
+        task, room = self.task, self.kept.theta.shape[1]
+        self._stretches(
+            "draws", self.drawn, task.draws, lambda: self.saved + room, task.thin, task.warmup, run, done, session
+        )
+
+    def checkpoint(self) -> Any:
+        """Everything that the rest of the run depends on, as a pytree of arrays."""
+        at = np.array([self.warmed, self.drawn, self.undefined])
+        return at, self.states, self.warmup_totals, self.rung_sums
+
+    def restore(self, checkpoint: Any) -> None:
+        """Go on from a checkpoint."""
+        at, self.states, self.warmup_totals, self.rung_sums = checkpoint
+        self.warmed, self.drawn, self.undefined = (int(count) for count in at)
+        self.saved = self.drawn
 
     def facts(self) -> dict[str, Any]:
         """What else the tree should know."""
@@ -115,63 +143,79 @@ class ChainRun:
         setup = self.kernel.init_touched
         steps = (self.kernel.touched or 0) * self.task.warmup
         return {
+            "undefined_moves": self.undefined,
             "step_size": [np.asarray(t.step_size).tolist() for t in tunings if t is not None],
             "data_touched_setup": [int(setup + steps + totals[2]) for totals in self.warmup_totals],
             "warmup_acceptance_rate": float(self.warmup_totals[:, 0].mean() / max(self.task.warmup, 1)),
         }
 
-    def ladder_facts(self, draws: int) -> LadderFacts:
+    def ladder_facts(self) -> LadderFacts | None:
         """What happened on every rung, where one step moves them all."""
-        kept = self.kept.first(draws)
-        ladder = self.task.sampler.ladder
-        over = {
-            name: np.moveaxis(values, -1, 0)
-            for name, values in (kept.extras | kept.snapshot).items()
-            if values.ndim == 3
-        }
-        swaps = over["swaps"].sum(axis=2)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            # The hottest rung has no hotter one to swap with.
-            padded = {
-                name: np.pad(
-                    self.task.thin * over[name].sum(axis=2, dtype=float) / swaps,
-                    ((0, 1), (0, 0)),
-                    constant_values=np.nan,
-                )
-                for name in ("swap_rate", "swap_noise")
+        if self.task.reference is None:
+            return None
+        ladder, snapshot, steps = self.task.sampler.ladder, self.kept.snapshot, self.drawn * self.task.thin
+        sums, kept = self.rung_sums, slice(0, self.drawn - self.saved)
+        with np.errstate(invalid="ignore"):
+            rates = {
+                "acceptance_rate": sums["rung_acceptance"] / steps,
+                "log_ratio_noise": sums["rung_noise"] / steps,
+                "swap_rate": sums["swap_rate"] / sums["swaps"],
+                "swap_noise": sums["swap_noise"] / sums["swaps"],
             }
         return LadderFacts(
             temperatures=ladder.temperatures,
             batch_sizes=ladder.rows(self.task.posterior.n),
-            energy=over["rung_energy"].astype(float),
-            rates={
-                "acceptance_rate": over["rung_acceptance"].mean(axis=2, dtype=float),
-                "log_ratio_noise": over["rung_noise"].mean(axis=2, dtype=float),
-                **padded,
-            },
-            round_trips=kept.extras["round_trips"].sum(axis=1),
-            replica=over["replica"],
+            energy=np.moveaxis(snapshot["rung_energy"][:, kept].astype(float), -1, 0),
+            rates=rates,
+            round_trips=sums["round_trips"][0],
+            replica=np.moveaxis(snapshot["replica"][:, kept], -1, 0),
         )
 
-    def _stretches(self, name, total, thin, offset, run, pool, display, interrupt) -> int:
-        """Run all chains from 0 to ``total`` in stretches of about the same time; returns where they stopped."""
-        phase = display.phase(name, total * len(self.task.thetas))
-        first, size = 0, 16
-        while first < total and not interrupt.requested:
+    def _add_up(self, first: int, last: int) -> None:
+        """Keep count of what is reported of the whole run."""
+        self.undefined += int((~self.kept.is_defined[:, first:last]).sum())
+        for name, total in self.rung_sums.items():
+            part = self.kept.extras[name][:, first:last].sum(axis=1, dtype=float)
+            # A count adds up over the steps of a draw; a rate is their mean.
+            part = part if name in _COUNTED else part * self.task.thin
+            total[: 1 if part.ndim == 1 else part.shape[1]] += part if part.ndim == 1 else part.T
+
+    def _stretches(
+        self,
+        name: str,
+        first: int,
+        total: int,
+        room: Callable[[], int],
+        thin: int,
+        offset: int,
+        run: Callable[[int, int, int], float],
+        done: Callable[[int], None],
+        session: Session,
+    ) -> None:
+        """Run all chains from ``first`` to ``total``, or until interrupted, in stretches of about the same time."""
+        chains = len(self.task.thetas)
+        phase = session.display.phase(name, total * chains, first * chains)
+        size = _FIRST_STRETCH
+        while first < total and not session.interrupt.requested:
             at = offset + first * thin
             self.rows = self.shuffles.at(at // self.steps_per_shuffle)
             to_next_shuffle = self.steps_per_shuffle - at % self.steps_per_shuffle
-            last = min(total, first + size, first + -(-to_next_shuffle // thin))
+            last = min(total, first + size, room(), first + -(-to_next_shuffle // thin))
             begun = time.perf_counter()
-            rates = list(pool.map(lambda chain, a=first, b=last: run(chain, a, b), range(len(self.task.thetas))))
+            rates = list(session.pool.map(lambda chain, a=first, b=last: run(chain, a, b), range(chains)))
             seconds = time.perf_counter() - begun
-            display.advance(phase, (last - first) * len(self.task.thetas), float(np.mean(rates)))
+            done(last)
+            session.display.advance(phase, (last - first) * chains, float(np.mean(rates)))
             size = _next_size(last - first, seconds, self.capacity)
+            session.saver.save_if_due(self, full=last == room())
             first = last
-        return first
 
     def _key(self, purpose: int, chain: int) -> Array:
-        return key_of(self.task.seed, purpose, chain)
+        return key_of(self.task.seed, purpose, self.task.first_chain + chain)
+
+
+_COUNTED = ("swaps", "round_trips")
+_SUMMED = ("rung_acceptance", "rung_noise", "swap_rate", "swap_noise", *_COUNTED)
 
 
 def _next_size(size: int, seconds: float, capacity: int) -> int:

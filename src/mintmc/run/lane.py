@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import jax
@@ -17,6 +18,9 @@ from mintmc.kernels.base import Kernel
 from mintmc.posterior import Params, Posterior
 from mintmc.proposals import Tuning
 from mintmc.run import adapt
+from mintmc.run.interrupt import Interrupt
+from mintmc.run.progress import Display
+from mintmc.run.saver import Saver
 
 PASSES_PER_SHUFFLE = 50
 
@@ -33,6 +37,7 @@ class Task(NamedTuple):
     draws: int
     warmup: int
     thin: int
+    first_chain: int = 0  # of those that run here; others may run elsewhere
 
     @property
     def dim(self) -> int:
@@ -54,6 +59,15 @@ class Purpose:
     """What a key is for: the first thing folded into the seed."""
 
     init, start, warmup, draw = range(4)
+
+
+class Session(NamedTuple):
+    """What a run works with while it runs."""
+
+    pool: ThreadPoolExecutor
+    display: Display
+    interrupt: Interrupt
+    saver: Saver
 
 
 class LaneState(NamedTuple):

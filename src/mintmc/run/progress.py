@@ -37,15 +37,15 @@ class Display:
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._progress.stop()
 
-    def phase(self, name: str, total: int) -> TaskID:
-        """Start a new line."""
-        return self._progress.add_task(name, total=total, rate="", acceptance="")
+    def phase(self, name: str, total: int, done: int = 0) -> TaskID:
+        """Start a new line, of which a part may be done already."""
+        return self._progress.add_task(name, total=total, completed=done, done=done, rate="", acceptance="")
 
     def advance(self, phase: TaskID, draws: int, acceptance: float) -> None:
         """Say that more draws are done, and at which mean acceptance."""
         task = next(task for task in self._progress.tasks if task.id == phase)
         elapsed = task.elapsed or 0.0
-        rate = (task.completed + draws) / elapsed if elapsed else 0.0
+        rate = (task.completed - task.fields["done"] + draws) / elapsed if elapsed else 0.0
         self._progress.update(
             phase, advance=draws, rate=f"{rate:,.0f} draws/s", acceptance=f"acceptance {acceptance:.2f}"
         )

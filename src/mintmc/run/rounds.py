@@ -8,7 +8,6 @@ on its number alone, so a run does not depend on the machine.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -20,21 +19,28 @@ import numpy as np
 from mintmc.data import Supplied
 from mintmc.energy import Density, Referenced
 from mintmc.ladder.equi_energy import Rung
-from mintmc.ladder.rings import QuantileRings, Rings, States, Store, fixed_edges
+from mintmc.ladder.rings import QuantileRings, Rings, States, Store, fixed_edges, subset_size
 from mintmc.result.ladder import LadderFacts
 from mintmc.result.tree import Draws
 from mintmc.run import adapt, program
-from mintmc.run.interrupt import Interrupt
-from mintmc.run.lane import PASSES_PER_SHUFFLE, LaneState, Purpose, Shuffles, Task, compile_program, ints, key_of
-from mintmc.run.progress import Display
+from mintmc.run.lane import (
+    PASSES_PER_SHUFFLE,
+    LaneState,
+    Purpose,
+    Session,
+    Shuffles,
+    Task,
+    compile_program,
+    ints,
+    key_of,
+)
 from mintmc.samplers import EquiEnergy
 
-_COUNTED = ("jumps", "empty_rings")
-_SUMMED = ("jump_rate", "jump_noise")
+_SUMMED = ("steps", "rate", "noise", "undefined", "touched", "jumps", "empty_rings", "jump_rate", "jump_noise")
 
 
 class Round(NamedTuple):
-    """What is done between two extensions of the rings."""
+    """What is done between two extensions of the rings, or a part of it."""
 
     number: int
     warming: int | None  # the rung that warms up, if any; colder ones have not begun
@@ -42,17 +48,12 @@ class Round(NamedTuple):
     first: int  # step of warm-up, or draw of this phase
     last: int
     recorded: bool  # whether its draws count
-
-
-class Fresh(NamedTuple):
-    """What a rung made in this round."""
-
-    record: Any
-    energy: np.ndarray  # that decides which ring each state belongs to
+    offset: int = 0  # draws of this round that were made before
+    ends: bool = True  # whether the round is complete with it
 
 
 class LadderRun:
-    """The state of one run of an equi-energy sampler."""
+    """Where a run of an equi-energy sampler stands."""
 
     def __init__(self, task: Task):
         self.task = task
@@ -77,54 +78,100 @@ class LadderRun:
         self.rings = [[self._rings(k, edges) for _ in range(self._groups)] for k in feeders]
         self.stores = [[self._store(k, group) for group in range(self._groups)] for k in range(rungs + 1)]
         self.rungs = self._rungs(edges)
+        self.fresh = [[self._shelf(k) for _ in range(chains)] for k in range(rungs)]
         self.made = [0] * rungs
-        self.fresh: dict[tuple[int, int], Fresh] = {}
+        self.rounds_done = self.drawn = self.saved = 0
         self.warmup_touched = np.zeros((rungs, chains))
-        self.energy = np.full((rungs, chains, task.draws), np.nan)
-        names = ("steps", "rate", "noise", "touched", *_COUNTED, *_SUMMED)
-        self.sums = {name: np.zeros((rungs, chains)) for name in names}
+        self.sums = {name: np.zeros((rungs, chains)) for name in _SUMMED}
 
-    def compile(self, pool: ThreadPoolExecutor) -> None:
-        """Start all rungs of all chains and compile the programs that run them."""
+    @property
+    def lanes(self) -> int:
+        """What can run at once."""
+        return len(self.task.thetas) * len(self.ladder)
+
+    @property
+    def warmed(self) -> int:
+        """Rounds of warm-up that are done."""
+        return min(self.rounds_done, len(self._warmup_rounds()))
+
+    def compile(self, pool: ThreadPoolExecutor, room: int) -> None:
+        """Start all rungs of all chains and compile their programs; ``room`` is for draws not yet saved."""
         rungs = range(len(self.ladder))
         # Rungs that differ in temperature only share their programs.
         kinds = [(self.sizes[k], self.sizes[min(k + 1, rungs[-1])], self.steps[k]) for k in rungs]
         programs = {kind: self._program(k) for k, kind in enumerate(kinds)}
         starts = {kind: jax.jit(built.init) for kind, built in programs.items()}
-        self.states = [
-            [self._start(k, chain, starts[kinds[k]]) for chain in range(len(self.task.thetas))] for k in rungs
-        ]
+        chains = range(len(self.task.thetas))
+        self.states = [[self._start(k, chain, starts[kinds[k]]) for chain in chains] for k in rungs]
         compiling = {kind: pool.submit(self._compile, programs[kind], k) for k, kind in enumerate(kinds)}
         self.programs = [compiling[kind].result() for kind in kinds]
         self.file_energy = jax.jit(self._subset_energies)
-        record = self.programs[0][1].out_info[1]
-        self.kept = Draws.empty(len(self.task.thetas), self.task.draws, record, None)
+        self.kept = Draws.empty(len(chains), room, self.programs[0][1].out_info[1], None)
+        self.energy = np.full((len(rungs), len(chains), room), np.nan)
+        self.touched = np.zeros((len(rungs), len(chains), room), np.int64)
 
-    def warm_up(self, pool: ThreadPoolExecutor, display: Display, interrupt: Interrupt) -> None:
+    def warm_up(self, session: Session) -> None:
         """Start the rungs one after the other; each adapts its step size, then feeds the next."""
-        rounds = [r for r in self._rounds() if not r.recorded]
-        if self._go("warm-up", rounds, pool, display, interrupt) < len(rounds):
-            raise KeyboardInterrupt
-        self._freeze(0)
+        rounds = self._warmup_rounds()
+        phase = session.display.phase("warm-up", sum(map(self._work, rounds)))
+        session.display.advance(phase, sum(map(self._work, rounds[: self.rounds_done])), 0.0)
+        for r in rounds[self.rounds_done :]:
+            if session.interrupt.requested:
+                return
+            self._run(r, session, phase)
+            if r.warming is not None and r.last == self.task.warmup:
+                self._freeze(r.warming)
+            session.saver.save_if_due(self)
+        if not self.task.warmup:
+            for k in range(len(self.ladder)):
+                self._freeze(k)
 
-    def collect(self, pool: ThreadPoolExecutor, display: Display, interrupt: Interrupt) -> int:
-        """Make the draws; returns how many each chain made."""
-        rounds = [r for r in self._rounds() if r.recorded]
-        done = self._go("draws", rounds, pool, display, interrupt)
-        return rounds[done - 1].last if done else 0
+    def collect(self, session: Session) -> None:
+        """Make the draws."""
+        begun, length = len(self._warmup_rounds()), self.sampler.round_length
+        everything = range(len(self.ladder))
+        phase = session.display.phase("draws", self.task.draws * self.lanes, self.drawn * self.lanes)
+        room = self.kept.theta.shape[1]
+        while self.drawn < self.task.draws and not session.interrupt.requested:
+            number = self.drawn // length
+            end = (number + 1) * length
+            last = min(end, self.task.draws, self.saved + room)
+            offset = self.drawn - number * length
+            self._run(
+                Round(begun + number, None, everything, self.drawn, last, True, offset, last == end), session, phase
+            )
+            self.drawn = last
+            # All rungs read data for a draw of the coldest.
+            self.kept.data_touched[:] = self.touched.sum(axis=0)
+            session.saver.save_if_due(self, full=last == self.saved + room)
+
+    def checkpoint(self) -> Any:
+        """Everything that the rest of the run depends on, as a pytree of arrays."""
+        at = np.array([self.rounds_done, self.drawn, *self.made])
+        rings = [[ring.contents() for ring in group] for group in self.rings[1:-1]]
+        return at, self.states, rings, self.fresh, self.warmup_touched, self.sums
+
+    def restore(self, checkpoint: Any) -> None:
+        """Go on from a checkpoint."""
+        at, self.states, rings, self.fresh, self.warmup_touched, self.sums = checkpoint
+        self.rounds_done, self.drawn, *self.made = (int(count) for count in at)
+        self.saved = self.drawn
+        for k, group in enumerate(rings, start=1):
+            for ring, contents in zip(self.rings[k], group, strict=True):
+                ring.refill(contents)
+            self.stores[k] = [self._store(k, g) for g in range(self._groups)]
 
     def facts(self) -> dict[str, Any]:
         """What else the tree should know."""
         setup = np.array([[kernel.init_touched] for kernel in self.kernels]) + self.warmup_touched
-        tunings = [
-            [float(state.tuning.step_size) for state in states if state.tuning is not None] for states in self.states
-        ]
+        tunings = [[float(state.tuning.step_size) for state in states if state.tuning] for states in self.states]
         return {
+            "undefined_moves": int(self.sums["undefined"].sum()),
             "step_size": np.array(tunings).T.tolist(),
             "data_touched_setup": setup.sum(axis=0).astype(int).tolist(),
         }
 
-    def ladder_facts(self, draws: int) -> LadderFacts:
+    def ladder_facts(self) -> LadderFacts:
         """What happened on every rung."""
         sums = self.sums
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -139,11 +186,11 @@ class LadderRun:
             }
         chains = range(len(self.task.thetas))
         seen = np.array([[self.rings[k][self._group(c)].seen for c in chains] for k in range(len(self.ladder))])
-        edges = [[self.rings[k][self._group(c)].edges for c in chains] for k in range(1, len(self.ladder))]
+        edges = [[self.rings[k][self._group(c)].known_edges for c in chains] for k in range(1, len(self.ladder))]
         return LadderFacts(
             temperatures=self.ladder.temperatures,
             batch_sizes=self.sizes,
-            energy=self.energy[:, :, :draws],
+            energy=self.energy[:, :, : self.drawn - self.saved],
             rates=rates,
             ring_occupancy=seen / np.maximum(seen.sum(axis=2, keepdims=True), 1),
             ring_edges=np.array([edges[0], *edges]),
@@ -156,43 +203,35 @@ class LadderRun:
     def _group(self, chain: int) -> int:
         return 0 if self.sampler.share_rings else chain
 
-    def _rounds(self) -> Iterator[Round]:
-        """The whole run, round by round."""
-        rungs, number = len(self.ladder), 0
-        phases: list[tuple[int | None, range, int, bool]] = []
+    def _warmup_rounds(self) -> list[Round]:
+        rungs, length = len(self.ladder), self.sampler.round_length
+        phases: list[tuple[int | None, range, int]] = []
         for newcomer in reversed(range(rungs)):
-            phases.append((newcomer, range(newcomer + 1, rungs), self.task.warmup, False))
+            phases.append((newcomer, range(newcomer + 1, rungs), self.task.warmup))
             if newcomer > 0:
-                phases.append((None, range(newcomer, rungs), self.feed, False))
-        phases.append((None, range(rungs), self.task.draws, True))
-        for warming, drawing, total, recorded in phases:
-            for first in range(0, total, self.sampler.round_length):
-                last = min(first + self.sampler.round_length, total)
-                yield Round(number, warming, drawing, first, last, recorded)
-                number += 1
+                phases.append((None, range(newcomer, rungs), self.feed))
+        rounds: list[Round] = []
+        for warming, drawing, total in phases:
+            for first in range(0, total, length):
+                rounds.append(Round(len(rounds), warming, drawing, first, min(first + length, total), False))
+        return rounds
 
-    def _go(self, name: str, rounds: list[Round], pool: Any, display: Display, interrupt: Interrupt) -> int:
+    def _work(self, r: Round) -> int:
+        return (r.last - r.first) * (len(r.drawing) + (r.warming is not None)) * len(self.task.thetas)
+
+    def _run(self, r: Round, session: Session, phase: Any) -> None:
         chains = range(len(self.task.thetas))
-
-        def work(r: Round) -> int:
-            return (r.last - r.first) * (len(r.drawing) + (r.warming is not None)) * len(chains)
-
-        phase = display.phase(name, sum(map(work, rounds)))
-        for done, r in enumerate(rounds):
-            if interrupt.requested:
-                return done
-            self.rows = self.shuffles.at(r.number // self.rounds_per_shuffle)
-            # Colder rungs take longer: they go first, so that no core waits long for another at the end.
-            drawing = [pool.submit(self._draw, k, chain, r) for k in r.drawing for chain in chains]
-            warming = [pool.submit(self._warm, r.warming, chain, r) for chain in chains if r.warming is not None]
-            rates = [job.result() for job in (*warming, *drawing)]
-            for k in r.drawing:
-                self.made[k] += r.last - r.first
+        self.rows = self.shuffles.at(r.number // self.rounds_per_shuffle)
+        # Colder rungs take longer: they go first, so that no core waits long for another at the end.
+        jobs = [session.pool.submit(self._warm, r.warming, chain, r) for chain in chains if r.warming is not None]
+        jobs += [session.pool.submit(self._draw, k, chain, r) for k in r.drawing for chain in chains]
+        rates = [job.result() for job in jobs]
+        for k in r.drawing:
+            self.made[k] += r.last - r.first
+        if r.ends:
             self._file(r)
-            if r.warming is not None and r.last == self.task.warmup:
-                self._freeze(r.warming)
-            display.advance(phase, work(r), float(np.mean(rates)))
-        return len(rounds)
+            self.rounds_done += 1
+        session.display.advance(phase, self._work(r), float(np.mean(rates)))
 
     def _warm(self, k: int, chain: int, r: Round) -> float:
         state, adaptation, tuning = self.states[k][chain]
@@ -213,40 +252,47 @@ class LadderRun:
         if k > 0 and self.subsets[k] is not None:
             energy = self.file_energy(record.theta, self.subsets[k])
         record, energy = jax.tree.map(lambda leaf: np.asarray(leaf)[: last - first], (record, energy))
-        self.fresh[k, chain] = Fresh(record, energy)
+        states = States(record.theta, record.density, record.snapshot.get("gradient"))
+        here = slice(r.offset, r.offset + last - first)
+        jax.tree.map(lambda shelf, leaf: shelf.__setitem__(here, leaf), self.fresh[k][chain], (energy, states))
+        touched = record.data_touched.astype(np.int64)
+        if k > 0 and self.subsets[k] is not None:
+            # To tell which ring a state belongs to took the rows of the subset.
+            touched += subset_size(self.sizes[k])
+        self._keep(k, chain, r, record, touched)
         return float(record.statistics[:, 1].mean())
 
     def _file(self, r: Round) -> None:
-        """Extend the rings by the states of this round, and keep what is to be recorded."""
-        for k in r.drawing:
-            for chain in range(len(self.task.thetas)):
-                record, energy = self.fresh.pop((k, chain))
-                touched = record.data_touched.astype(np.int64)
-                if k > 0:
-                    # To tell which ring a state belongs to took the rows of the subset.
-                    touched += 0 if self.subsets[k] is None else self.sizes[k]
-                    rng = np.random.default_rng([self.task.seed, r.number, k, chain])
-                    self.rings[k][self._group(chain)].file(energy, self._states(record), rng)
-                if r.recorded:
-                    self._record(k, chain, r, record, touched)
-                else:
-                    self.warmup_touched[k, chain] += touched.sum()
-            self.stores[k] = [self._store(k, group) for group in range(self._groups)] if k > 0 else self.stores[k]
+        """Extend the rings by the states of this round."""
+        made = r.offset + r.last - r.first
+        for k in (rung for rung in r.drawing if rung > 0):
+            for chain, shelf in enumerate(self.fresh[k]):
+                energy, states = jax.tree.map(lambda leaf: leaf[:made], shelf)
+                rng = np.random.default_rng([self.task.seed, r.number, k, chain])
+                self.rings[k][self._group(chain)].file(energy, states, rng)
+            self.stores[k] = [self._store(k, group) for group in range(self._groups)]
 
-    def _record(self, k: int, chain: int, r: Round, record: Any, touched: np.ndarray) -> None:
+    def _keep(self, k: int, chain: int, r: Round, record: Any, touched: np.ndarray) -> None:
+        """What is to be recorded of a rung's draws."""
+        if not r.recorded:
+            self.warmup_touched[k, chain] += touched.sum()
+            return
+        first, last = r.first - self.saved, r.last - self.saved
+        self.energy[k, chain, first:last] = record.snapshot["energy"]
+        self.touched[k, chain, first:last] = touched
         if k == 0:
-            self.kept.write(chain, r.first, r.last, record)
-            self.kept.data_touched[chain, r.first : r.last] = 0
-        self.kept.data_touched[chain, r.first : r.last] += touched
-        self.energy[k, chain, r.first : r.last] = record.snapshot["energy"]
+            self.kept.write(chain, first, last, record)
         steps = self.task.thin * self.steps[k]
         sums = {
             "steps": len(touched) * steps,
             "rate": steps * record.statistics[:, 1].sum(dtype=float),
             "noise": steps * record.statistics[:, 2].sum(dtype=float),
+            "undefined": (record.statistics[:, 3] == 0).sum(),
             "touched": touched.sum(),
-            **{name: record.extras[name].sum() for name in _COUNTED},
-            **{name: steps * record.extras[name].sum(dtype=float) for name in _SUMMED},
+            "jumps": record.extras["jumps"].sum(),
+            "empty_rings": record.extras["empty_rings"].sum(),
+            "jump_rate": steps * record.extras["jump_rate"].sum(dtype=float),
+            "jump_noise": steps * record.extras["jump_noise"].sum(dtype=float),
         }
         for name, value in sums.items():
             self.sums[name][k, chain] += value
@@ -290,7 +336,7 @@ class LadderRun:
         data = self.task.posterior.data
         if data is None or size == data.n:
             return None
-        order = np.random.default_rng([self.task.seed, size]).permutation(data.n)[:size]
+        order = np.random.default_rng([self.task.seed, size]).permutation(data.n)[: subset_size(size)]
         return jax.tree.map(lambda leaf: jnp.asarray(leaf[order]), data.rows)
 
     def _subset_energies(self, thetas: Any, subset: Referenced) -> Any:
@@ -307,8 +353,12 @@ class LadderRun:
         gradient = theta if exact and self.sampler.proposal.uses_gradient else None
         return Rings(edges, count, self.sampler.capacity, States(theta, density, gradient))
 
-    def _states(self, record: Any) -> States:
-        return States(record.theta, record.density, record.snapshot.get("gradient"))
+    def _shelf(self, k: int) -> tuple[np.ndarray, States]:
+        """Room for the states of one round, and for the energies that decide which ring each belongs to."""
+        like = jax.tree.map(
+            lambda leaf: np.zeros((self.sampler.round_length, *leaf.shape[2:]), leaf.dtype), self.rings[k][0].kept
+        )
+        return np.zeros(self.sampler.round_length, np.float32), like
 
     def _store(self, k: int, group: int) -> Store:
         return self.rings[k][group].store(self.subsets[k])

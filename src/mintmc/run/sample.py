@@ -5,20 +5,27 @@ from __future__ import annotations
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mintmc import check
 from mintmc.energy import Density
 from mintmc.posterior import Posterior
 from mintmc.result.tree import RunFacts, build_tree
 from mintmc.run.chains import ChainRun
-from mintmc.run.initial import check_start, initial_states
+from mintmc.run.encode import decode
+from mintmc.run.initial import PerChain, check_start, initial_states
 from mintmc.run.interrupt import Interrupt
-from mintmc.run.lane import Purpose, Task, cores, key_of
+from mintmc.run.lane import Purpose, Session, Task, cores, key_of
 from mintmc.run.progress import Display
+from mintmc.run.provenance import differences, provenance
 from mintmc.run.rounds import LadderRun
+from mintmc.run.saver import Saver
+from mintmc.run.store import RunStore, open_run, read_record
 from mintmc.samplers import MINTEE, EquiEnergy, Sampler
 from mintmc.samplers.base import check_has_data
 
@@ -28,7 +35,7 @@ if TYPE_CHECKING:
 
 def sample(
     posterior: Posterior,
-    sampler: Sampler,
+    sampler: Sampler | EquiEnergy | MINTEE,
     *,
     init: Any,
     draws: int = 1000,
@@ -36,6 +43,7 @@ def sample(
     chains: int = 4,
     thin: int = 1,
     seed: int = 0,
+    out: str | Path | None = None,
     progress: bool = True,
 ) -> xarray.DataTree:
     """Draw from a posterior.
@@ -57,6 +65,10 @@ def sample(
         Steps from one recorded draw to the next.
     seed
         The same seed gives the same draws, on any number of cores.
+    out
+        Path of a run store (Zarr): draws and statistics are streamed to it, in memory that does not grow with
+        their number. The same call again goes on with an unfinished run, or with a larger ``draws``. None keeps
+        everything in memory.
     progress
         Show a progress bar.
 
@@ -86,31 +98,83 @@ def sample(
         raise TypeError(f"sampler must be a mintmc sampler such as MINT(...), got {sampler!r}")
 
     begun = time.perf_counter()
-    task = _task(posterior, sampler, init, draws, warmup, chains, thin, seed)
-    run: ChainRun | LadderRun = (LadderRun if isinstance(task.sampler, EquiEnergy) else ChainRun)(task)
-    threads = cores(chains if isinstance(run, ChainRun) else chains * len(run.ladder))
-    with Display(progress) as display, Interrupt() as interrupt, ThreadPoolExecutor(threads) as pool:
-        run.compile(pool)
-        compiled = time.perf_counter()
-        run.warm_up(pool, display, interrupt)
-        warmed = time.perf_counter()
-        finished = run.collect(pool, display, interrupt)
-    if finished < draws:
-        warnings.warn(f"interrupted: {finished} of {draws} draws were made", stacklevel=2)
-    timings = {
-        "compile": compiled - begun,
-        "warmup": warmed - compiled,
-        "sampling": time.perf_counter() - warmed,
-    }
-    temperature = task.sampler.target_temperature(posterior.n)
-    ladder = None if task.reference is None else run.ladder_facts(finished)
-    facts = RunFacts(sampler, posterior.n, temperature, seed, warmup, thin, timings, run.facts(), ladder)
-    return build_tree(run.kept.first(finished), task.unravel, facts)
-
-
-def _task(posterior, sampler, init, draws, warmup, chains, thin, seed) -> Task:
-    """Check everything before anything compiles."""
     thetas, unravel, example = initial_states(init, chains, key_of(seed, Purpose.init))
+    task = _task(posterior, sampler, thetas, unravel, example, seed, draws, warmup, thin)
+    store, record = None, {}
+    if out is not None:
+        each = [unravel(theta) for theta in thetas]
+        record = provenance(posterior, sampler, each, chains=chains, warmup=warmup, thin=thin, seed=seed)
+        store = _open_store(out, record)
+        if store.done is not None and store.done["drawn"] >= draws:
+            return open_run(out)
+
+    run: ChainRun | LadderRun = (LadderRun if isinstance(task.sampler, EquiEnergy) else ChainRun)(task)
+    timings = {"compile": 0.0, "warmup": 0.0, "sampling": 0.0}
+
+    def tree_of(run: ChainRun | LadderRun) -> xarray.DataTree:
+        temperature = task.sampler.target_temperature(posterior.n)
+        facts = RunFacts(
+            sampler, posterior.n, temperature, seed, warmup, thin, timings, run.facts(), run.ladder_facts()
+        )
+        return build_tree(run.kept.first(run.drawn - run.saved), unravel, facts, run.saved)
+
+    saver = Saver(store, tree_of, {**record, "draws": draws})
+    with Display(progress) as display, Interrupt() as interrupt, ThreadPoolExecutor(cores(run.lanes)) as pool:
+        session = Session(pool, display, interrupt, saver)
+        run.compile(pool, saver.room(draws, chains, task.dim))
+        saver.restore(run)
+        compiled = time.perf_counter()
+        timings["compile"] = compiled - begun
+        run.warm_up(session)
+        warmed = time.perf_counter()
+        timings["warmup"] = warmed - compiled
+        if not interrupt.requested:
+            run.collect(session)
+        timings["sampling"] = time.perf_counter() - warmed
+        saver.save(run)
+    if run.drawn < draws:
+        _say_interrupted(run.drawn, draws, out)
+    return tree_of(run) if out is None else open_run(out)
+
+
+def resume(
+    path: str | Path, posterior: Posterior, *, sampler: Any = None, draws: int | None = None, progress: bool = True
+) -> xarray.DataTree:
+    """Go on with a stored run.
+
+    Parameters
+    ----------
+    path
+        Of the run store.
+    posterior
+        The same as before.
+    sampler
+        Only if it cannot be read back from the store because a setting of it is a function.
+    draws
+        More draws than were asked for at first; None keeps that number.
+    progress
+        Show a progress bar.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, mintmc, tempfile
+    >>> density = mintmc.Posterior.from_density(lambda x: -0.5 * x**2)
+    >>> path = tempfile.mkdtemp() + "/run.zarr"
+    >>> sampler = mintmc.MetropolisHastings()
+    >>> tree = mintmc.sample(density, sampler, init=0.0, draws=100, chains=1, out=path, progress=False)
+    >>> mintmc.resume(path, density, draws=150, progress=False).posterior.sizes["draw"]
+    150
+    """
+    record = read_record(path)
+    each = jax.tree.map(lambda *leaves: np.stack(leaves), *decode(record["init"]))
+    sampler = decode(record["sampler"]) if sampler is None else sampler
+    shared = {name: record[name] for name in ("warmup", "thin", "seed", "chains")}
+    wanted = record["draws"] if draws is None else draws
+    return sample(posterior, sampler, init=PerChain(each), draws=wanted, out=path, progress=progress, **shared)
+
+
+def _task(posterior, sampler, thetas, unravel, example, seed, draws, warmup, thin) -> Task:
+    """Check everything before anything compiles."""
     if isinstance(sampler, MINTEE):
         check_has_data(posterior)
         sampler = sampler.for_data(posterior.n)
@@ -125,3 +189,19 @@ def _task(posterior, sampler, init, draws, warmup, chains, thin, seed) -> Task:
         if min(sampler.ladder.rows(posterior.n)) < posterior.n:
             posterior = posterior.referenced(at)
     return Task(posterior, sampler, thetas, unravel, reference, seed, draws, warmup, thin)
+
+
+def _open_store(out: str | Path, record: dict[str, Any]) -> RunStore:
+    store = RunStore(out)
+    if store.done is not None and (found := differences(store.done, record)):
+        raise ValueError(f"out must be a new path or the same run, got {out}, which differs: {'; '.join(found)}")
+    return store
+
+
+def _say_interrupted(drawn: int, draws: int, out: str | Path | None) -> None:
+    message = f"interrupted: {drawn} of {draws} draws were made"
+    if out is not None:
+        message += f" and saved; mintmc.resume({str(out)!r}, posterior) goes on"
+    if drawn == 0:
+        raise KeyboardInterrupt(message)
+    warnings.warn(message, stacklevel=3)

@@ -14,7 +14,7 @@ from mintmc.energy import Density, Model
 from mintmc.kernels.base import Kernel
 from mintmc.ladder import equi_energy
 from mintmc.ladder.ladder import Ladder
-from mintmc.ladder.rings import QuantileRings, RingRule, SpacedRings, check_rings
+from mintmc.ladder.rings import QuantileRings, RingRule, SpacedRings, check_rings, subset_size
 from mintmc.posterior import Params, Posterior, flatten
 from mintmc.proposals import Langevin, Proposal, RandomWalk
 from mintmc.samplers.base import check_proposal_fits, on_vectors
@@ -126,7 +126,7 @@ class EquiEnergy:
             jump_probability=self.jump_probability,
             penalised=self.penalty,
             batch_size=None if rows[rung] == model.n else rows[rung],
-            subset_size=0 if hotter == model.n else hotter,
+            subset_size=0 if hotter == model.n else subset_size(hotter),
             dim=theta.size,
             dtype=theta.dtype,
         )

@@ -1,0 +1,292 @@
+"""Section 4.3 of the paper: a mixture of 50 Gaussians with one of its means apart, whose posterior has 50 modes.
+
+    x_i ~ (1/d) sum_j N(theta_j, 1),    flat prior,    n observations at theta* = (2, 0, ..., 0),    d = 50, n = 1e5.
+
+The model does not know the order of the means, so there are d modes of equal weight, at 2 e_j. A chain at T has
+energies of T (d/4 + 1/2) or so above the mode (two directions are regular and give T/2, the others are flat to second
+order and give T/4), with a standard deviation of T sqrt(d/4 + 1/2): neighbouring rungs overlap only if their
+temperatures have a ratio of about 1.4. The paper's ladder ends with a ratio of 19.4; ours goes on down to T = 1.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import logsumexp
+
+from mintmc import (
+    MINTEE,
+    EquiEnergy,
+    Ladder,
+    Langevin,
+    MetropolisHastings,
+    ParallelTempering,
+    Posterior,
+    QuantileRings,
+    SpacedRings,
+    sample,
+)
+from mintmc.experiments import fifty_modes_figure, fifty_modes_numbers, fifty_modes_page
+
+LARGE_N, LARGE_RUNGS = 1_000_000, 21  # 1.4^20 = 837
+
+
+def mixed_ladder(n: int, growth: float, rungs: int, factor: float) -> Ladder:
+    """Temperatures 1, g, g^2, ...; batches of factor * n/T where reading them four times costs less than all data."""
+    temperatures = [growth**k for k in range(rungs)]
+    sizes = [int(factor * n / temperature) for temperature in temperatures]
+    return Ladder(temperatures, [size if 4 * size < n else None for size in sizes])
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much to run. Draws, warm-up and scans are those of each chain."""
+
+    d: int
+    n: int
+    ladder: Ladder
+    draws: int
+    warmup: int  # of every rung
+    feed: int  # draws of a rung before the next starts
+    published_draws: int
+    published_warmup: int
+    plain_draws: int
+    reference_scans: int
+    reference_warmup: int
+    sweeps_compared: int  # of full-batch EE, for its cost
+    large_sweeps: int  # the same at n = 1e6, with and without batches; 0 counts data and runs nothing
+    shown: int  # draws in t-SNE and k-means
+    chains: int = 2
+    steps: tuple[int, ...] | None = None
+    jump_probability: float = 0.5
+    rings: int = 20
+    capacity: int = 2500
+    round_length: int = 500
+    published: dict[str, Any] = field(default_factory=dict)  # changes to the paper's configuration
+
+
+STANDARD = Scale(
+    d=50,
+    n=100_000,
+    ladder=mixed_ladder(100_000, growth=1.4, rungs=15, factor=1.3),
+    draws=12_500,
+    warmup=1000,
+    feed=2000,
+    published_draws=10_000,
+    published_warmup=2000,
+    plain_draws=12_500,
+    reference_scans=10_000,
+    reference_warmup=2000,
+    sweeps_compared=100,
+    large_sweeps=20,
+    shown=2000,
+)
+
+SCALES = {
+    # One batch size, so that there is little to compile.
+    "quick": Scale(
+        d=10,
+        n=10_000,
+        ladder=Ladder([2.2**k for k in range(6)], [None] * 4 + [600] * 2),
+        draws=4000,
+        warmup=500,
+        feed=1500,
+        published_draws=2000,
+        published_warmup=500,
+        plain_draws=4000,
+        reference_scans=4000,
+        reference_warmup=1000,
+        sweeps_compared=200,
+        large_sweeps=0,
+        shown=800,
+        published={"smallest_batch": 200, "rungs": 3},
+    ),
+    "standard": STANDARD,
+    "paper": replace(
+        STANDARD, draws=150_000, published_draws=150_000, published_warmup=10_000, plain_draws=150_000, feed=10_000
+    ),
+}
+
+
+def true_params(d: int) -> np.ndarray:
+    """theta* = (2, 0, ..., 0), one of the modes."""
+    return np.array([2.0] + [0.0] * (d - 1), np.float32)
+
+
+def simulate(n: int, d: int, seed: int = 0) -> np.ndarray:
+    """Observations at theta*."""
+    rng = np.random.default_rng(seed)
+    return (rng.normal(size=n) + true_params(d)[rng.integers(0, d, n)]).astype(np.float32)
+
+
+def log_likelihood(theta: Any, x: Any) -> Any:
+    """Log density of one observation, without its constants."""
+    return logsumexp(-0.5 * (x - theta) ** 2)
+
+
+def ours(sizes: Scale, ladder: Ladder | None = None) -> EquiEnergy:
+    """The equi-energy sampler on a ladder that reaches T = 1; by default the one with batches, which is MINTEE."""
+    return EquiEnergy(
+        ladder or sizes.ladder,
+        Langevin(),
+        jump_probability=sizes.jump_probability,
+        rings=QuantileRings(sizes.rings),
+        capacity=sizes.capacity,
+        reference=jnp.asarray(true_params(sizes.d)),
+        feed=sizes.feed,
+        round_length=sizes.round_length,
+        steps=sizes.steps,
+    )
+
+
+def published(sizes: Scale) -> EquiEnergy:
+    """The paper's configuration."""
+    reference = jnp.asarray(true_params(sizes.d))
+    return MINTEE.published(reference=reference, **sizes.published).for_data(sizes.n)
+
+
+def full_batches(ladder: Ladder) -> Ladder:
+    """The same temperatures, all data."""
+    return Ladder(ladder.temperatures)
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Runs the parts one after the other, and says so."""
+
+    sizes: Scale
+    progress: bool
+
+    def __call__(self, part: str, posterior: Posterior, sampler: Any, init: np.ndarray, **settings: Any) -> Any:
+        """One run."""
+        if self.progress:
+            print(f"fifty-modes: {part}", file=sys.stderr, flush=True)
+        settings = {"chains": self.sizes.chains} | settings
+        return sample(posterior, sampler, init=jnp.asarray(init), progress=self.progress, **settings)
+
+
+def run_all(sizes: Scale, progress: bool) -> dict[str, Any]:
+    """Every part but the large one: the trees."""
+    posterior = Posterior(log_likelihood, simulate(sizes.n, sizes.d))
+    origin, mode = np.zeros(sizes.d, np.float32), true_params(sizes.d)
+    run = Runner(sizes, progress)
+    full = full_batches(sizes.ladder)
+    short = sizes.sweeps_compared
+    return {
+        "ours": run("ours", posterior, ours(sizes), origin, draws=sizes.draws, warmup=sizes.warmup, seed=1),
+        "published": run(
+            "the paper's configuration",
+            posterior,
+            published(sizes),
+            origin,
+            draws=sizes.published_draws,
+            warmup=sizes.published_warmup,
+            seed=2,
+        ),
+        "plain": run(
+            "plain MCMC",
+            posterior,
+            MetropolisHastings(Langevin()),
+            mode,
+            draws=sizes.plain_draws,
+            warmup=sizes.reference_warmup,
+            seed=3,
+        ),
+        "reference": run(
+            "reference: parallel tempering on all data",
+            posterior,
+            ParallelTempering(full, Langevin(), reference=jnp.asarray(mode)),
+            origin,
+            draws=sizes.reference_scans,
+            warmup=sizes.reference_warmup,
+            seed=4,
+        ),
+        "full": run(
+            "cost: equi-energy on all data",
+            posterior,
+            replace(ours(sizes, full), feed=short),
+            origin,
+            draws=short,
+            warmup=short,
+            seed=5,
+        ),
+    }
+
+
+def costs(sizes: Scale, trees: dict[str, Any], progress: bool) -> dict[str, Any]:
+    """Data and wall time of a sweep with and without batches, here and at n = 1e6 with a ladder up to T = 837."""
+    mixed, full = ours(sizes), ours(sizes, full_batches(sizes.ladder))
+    large = mixed_ladder(LARGE_N, growth=1.4, rungs=LARGE_RUNGS, factor=1.3)
+    plain = replace(sizes, d=50, n=LARGE_N, ladder=large, steps=None, chains=1)
+    large_mixed, large_full = ours(plain), ours(plain, full_batches(large))
+    numbers: dict[str, Any] = {
+        "mintee": fifty_modes_numbers.cost_numbers(trees["ours"], sizes.n),
+        "full": fifty_modes_numbers.cost_numbers(trees["full"], sizes.n),
+        "mintee_counted": fifty_modes_numbers.counted_data(mixed, sizes.n),
+        "full_counted": fifty_modes_numbers.counted_data(full, sizes.n),
+        "large_mintee_counted": fifty_modes_numbers.counted_data(large_mixed, LARGE_N),
+        "large_full_counted": fifty_modes_numbers.counted_data(large_full, LARGE_N),
+    }
+    if sizes.large_sweeps:
+        posterior = Posterior(log_likelihood, simulate(LARGE_N, plain.d))
+        run, short = Runner(plain, progress), sizes.large_sweeps
+        for name, sampler in (("large_mintee", large_mixed), ("large_full", large_full)):
+            brief = replace(sampler, feed=short, round_length=short)
+            origin = np.zeros(plain.d, np.float32)
+            tree = run(f"cost at n = 1e6: {name}", posterior, brief, origin, draws=short, warmup=short, seed=6)
+            numbers[name] = fifty_modes_numbers.cost_numbers(tree, LARGE_N)
+    return numbers
+
+
+def numbers(sizes: Scale, trees: dict[str, Any], progress: bool = False) -> dict[str, Any]:
+    """What was measured, part by part."""
+    of = fifty_modes_numbers
+    ladders = {name: trees[name]["ladder"] for name in ("ours", "published", "reference")}
+    theta = {name: trees[name]["posterior"]["theta"].values for name in ("ours", "published", "plain")}
+    edges = SpacedRings(c=10.0).edges(published(sizes).ladder)
+    shown = of.nearest_rungs(ladders["ours"]["temperature"].values, ladders["published"]["temperature"].values)
+    return {
+        "modes": of.mode_numbers(theta["ours"]),
+        "energy": {
+            name: of.energy_numbers(ladders[name]["energy"].values[0]) for name in ("ours", "reference", "published")
+        },
+        "rungs": of.rung_numbers(ladders["ours"], ladders["reference"]),
+        "round_trips": int(ladders["reference"]["round_trips"].sum()),
+        "published": {
+            "rungs": of.jump_numbers(ladders["published"]),
+            "modes_visited_by_each_chain": [len(np.unique(chain)) for chain in of.modes_of(theta["published"])],
+        },
+        "plain": {
+            "draws": sizes.plain_draws,
+            "modes_visited_by_each_chain": [len(np.unique(chain)) for chain in of.modes_of(theta["plain"])],
+            "data_read": float(trees["plain"]["sample_stats"]["data_touched"].sum()),
+        },
+        "data_read": float(trees["ours"]["sample_stats"]["data_touched"].sum()),
+        "rings": {
+            "edges": list(edges),
+            "ours_rungs": shown,
+            "ours": of.occupancy(ladders["ours"]["energy"].values, edges)[shown].tolist(),
+            "published": of.occupancy(ladders["published"]["energy"].values, edges).tolist(),
+        },
+        "costs": costs(sizes, trees, progress),
+        "seconds": {name: float(tree.attrs["sampling_time"]) for name, tree in trees.items()},
+    }
+
+
+def reproduce(scale: str, out: Path, progress: bool = True) -> Path:
+    """Run the experiment; returns the path of the figure. Numbers and a page go beside it."""
+    sizes = SCALES[scale]
+    out.mkdir(parents=True, exist_ok=True)  # before the work, not after
+    trees = run_all(sizes, progress)
+    measured = numbers(sizes, trees, progress)
+    theta = {name: trees[name]["posterior"]["theta"].values for name in ("ours", "plain")}
+    clusters = fifty_modes_figure.clusters(theta["ours"], sizes.shown)
+    title = f"{sizes.d} modes: n = {sizes.n:,}, {len(sizes.ladder)} rungs up to T = {sizes.ladder.temperatures[-1]:.0f}"
+    figure = fifty_modes_figure.draw(theta, measured, clusters, title, out / "fifty-modes.png")
+    fifty_modes_page.write(scale, sizes.d, sizes.n, measured, clusters, out, figure)
+    return figure

@@ -1,0 +1,162 @@
+"""A ladder fitted to a posterior by pilot runs: temperatures with even swap rates, then batches just large enough.
+
+Temperatures: parallel tempering on all data, first on a geometric ladder; after each round the barrier is cut into
+equal parts (see ``ladder.barrier``). Batch sizes: the noise of a log ratio on m of the n rows is c (1/m - 1/n). The
+last pilot measures it on a batch of moderate size, for the proposals of every rung at its adapted step and for swaps
+with the next hotter rung, and m follows from c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from mintmc import check
+from mintmc.acceptance.minibatch import Common
+from mintmc.data import Batch
+from mintmc.energy import Density, Model, Tempered
+from mintmc.kernels import metropolis
+from mintmc.kernels.base import Info, Kernel
+from mintmc.ladder.barrier import even_temperatures
+from mintmc.ladder.ladder import Ladder
+from mintmc.posterior import Posterior
+from mintmc.proposals import Point, Proposal, RandomWalk
+from mintmc.run.sample import sample
+from mintmc.samplers.base import on_vectors
+from mintmc.samplers.parallel_tempering import ParallelTempering
+
+_FEWEST = 50
+"""Rows of the smallest batch: the penalty needs means that are nearly normal."""
+
+
+def tune_ladder(
+    posterior: Posterior,
+    *,
+    init: Any,
+    hottest: float,
+    rungs: int,
+    proposal: Proposal | None = None,
+    noise: float = 1.0,
+    draws: int = 500,
+    rounds: int = 4,
+    chains: int = 2,
+    seed: int = 0,
+    progress: bool = False,
+) -> Ladder:
+    """Fit the temperatures and batch sizes of a ladder to a posterior.
+
+    Every pilot reads all data: a round costs as much as parallel tempering on the same number of rungs.
+
+    Parameters
+    ----------
+    posterior
+        What will be sampled.
+    init
+        As in ``sample``.
+    hottest, rungs
+        The last temperature, and how many there are. Most round trips for their cost are made where about half of all
+        swaps are accepted.
+    proposal
+        Of local moves: the one that the ladder will be used with; ``RandomWalk()`` by default.
+    noise
+        The variance of log ratios to aim at on batches. A rung reads all data where such batches would cost more.
+    draws, rounds, chains
+        Pilot runs: draws of each (and as many steps of warm-up), how often the temperatures are refitted, and chains.
+    seed
+        The same seed gives the same ladder.
+    progress
+        Show a progress bar for every pilot.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, mintmc
+    >>> normal = mintmc.Posterior.from_density(lambda x: -0.5 * jnp.sum(x**2))
+    >>> ladder = mintmc.tune_ladder(normal, init=jnp.zeros(2), hottest=16, rungs=3, rounds=1)
+    >>> ladder.batch_sizes, bool(3 < ladder.temperatures[1] < 5)
+    ((None, None, None), True)
+    """
+    noise = check.number("noise", noise, 0)
+    draws = check.integer("draws", draws, 2)  # so that every pair is tried
+    rounds = check.integer("rounds", rounds, 1)
+    proposal = RandomWalk() if proposal is None else proposal
+    settings = {"init": init, "draws": draws, "warmup": draws, "chains": chains, "progress": progress}
+    ladder = Ladder.geometric(hottest, rungs)
+    for round_ in range(rounds):
+        pilot = sample(posterior, ParallelTempering(ladder, proposal), seed=seed + round_, **settings)["ladder"]
+        rejections = np.clip(1 - _over_chains(pilot, "swap_rate")[:-1], 0, 1)
+        ladder = Ladder(even_temperatures(ladder.temperatures, rejections, rungs).tolist())
+    n = posterior.n
+    if n < 2 * _FEWEST:
+        return ladder
+    size = min(n // 2, max(_FEWEST, n // 50))
+    pilot = sample(posterior, _Probe(ladder, proposal, size=size), seed=seed + rounds, **settings)["ladder"]
+    # Swaps with the hotter rung are decided on this one's batches; the hottest has none (NaN).
+    measured = np.fmax(_over_chains(pilot, "log_ratio_noise"), _over_chains(pilot, "swap_noise"))
+    reads = 2 + (proposal.visits + 1 if proposal.uses_gradient else 0)
+    return Ladder(ladder.temperatures, batch_sizes(measured, size, n, noise, n * proposal.visits / reads))
+
+
+def _over_chains(pilot: Any, name: str) -> np.ndarray:
+    return pilot[name].mean("chain").values
+
+
+def batch_sizes(measured: np.ndarray, size: int, n: int, noise: float, largest: float) -> list[int | None]:
+    """The batches on which each rung's noise would be ``noise``, None (all data) where that exceeds ``largest``.
+
+    ``measured`` is each rung's noise on batches of ``size`` of the n rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> batch_sizes(np.array([128.0, 2.0, 1.0, 1.0]), size=100, n=10_000, noise=1.0, largest=5000)
+    [None, 199, 100, 100]
+    """
+    # measured = c (1/size - 1/n)
+    scale = measured / (1 / size - 1 / n)
+    needed = np.maximum(np.ceil(n * scale / (n * noise + scale)), _FEWEST)
+    # A rung reads no fewer rows than any hotter one.
+    falling = np.maximum.accumulate(needed[::-1])[::-1]
+    return [int(rows) if rows <= largest else None for rows in falling]
+
+
+@dataclass(frozen=True)
+class _Probe(ParallelTempering):
+    """Parallel tempering on all data that reports the noise which batches would have."""
+
+    size: int = 0
+
+    def kernel(
+        self, model: Model, theta: Array, unravel: Callable, ravel: Callable, *, reference: Density | None = None
+    ) -> Kernel:
+        kernel = super().kernel(model, theta, unravel, ravel, reference=reference)
+        roles = ("test", "gradient") if self.proposal.uses_gradient else ("test",)
+        temperatures = np.asarray(self.ladder.temperatures)
+        between = jnp.asarray(-1 / np.diff(1 / temperatures), theta.dtype)
+        proposal = on_vectors(self.proposal, unravel, ravel)
+
+        def local_noise(at: tuple) -> Array:
+            temperature, noise, theta, tuning, batch = at
+            target = Tempered(model, temperature)
+            local = metropolis.Settings(target, proposal, Common(True), self.size, theta.size, theta.dtype)
+            state = metropolis.State(Point(theta), ())
+            return metropolis.advance(noise, state, batch, tuning, local)[1].log_ratio_noise
+
+        def advance(noise: Any, state: Any, batch: Batch, tuning: Any) -> tuple[Any, Info]:
+            moved, info = kernel.advance(noise, state, batch, tuning)
+            rows = {role: batch[role] for role in roles}
+            at = (jnp.asarray(temperatures, theta.dtype), noise.local, state.theta, tuning)
+            local = jax.lax.map(lambda at: local_noise((*at, rows)), at)
+            swap = jax.lax.map(
+                lambda at: Tempered(model, at[0]).difference(at[1], at[2], batch["test"]).noise,
+                (between, state.theta[:-1], state.theta[1:]),
+            )
+            extras = info.extras | {"rung_noise": local, "swap_noise": swap * info.extras["swaps"]}
+            return moved, info._replace(extras=extras)
+
+        return kernel._replace(advance=advance, batches={**kernel.batches, **dict.fromkeys(roles, self.size)})
