@@ -1,6 +1,8 @@
 """Mini-batch tempered Markov chain Monte Carlo for posteriors with many observations and many modes."""
 
 from mintmc.acceptance.proxy import logistic_bound, logistic_remainder
+from mintmc.data.disk import open_data
+from mintmc.data.prepare import prepare
 from mintmc.kernels.bounds import Bound, JaakkolaJordan
 from mintmc.kernels.schedule import Polynomial
 from mintmc.ladder.ladder import Ladder
@@ -11,6 +13,7 @@ from mintmc.result.diagnose import Diagnosis, diagnose
 from mintmc.result.normality import Normality, normality
 from mintmc.run.initial import PerChain
 from mintmc.run.sample import resume, sample
+from mintmc.run.tune import tune_ladder
 from mintmc.samplers import (
     MINT,
     MINTEE,
@@ -22,6 +25,7 @@ from mintmc.samplers import (
     EquiEnergy,
     FireflyMC,
     MetropolisHastings,
+    ParallelTempering,
     TaylorProxy,
     TunaMH,
 )
@@ -45,6 +49,7 @@ __all__ = [
     "Langevin",
     "MetropolisHastings",
     "Normality",
+    "ParallelTempering",
     "PerChain",
     "Polynomial",
     "Posterior",
@@ -57,6 +62,9 @@ __all__ = [
     "logistic_bound",
     "logistic_remainder",
     "normality",
+    "open_data",
+    "prepare",
     "resume",
     "sample",
+    "tune_ladder",
 ]

@@ -56,7 +56,7 @@ class Referenced(NamedTuple):
     """
 
     rows: Rows
-    log_likelihood: Array
+    log_likelihood: Any  # an array
 
 
 class Estimate(NamedTuple):
@@ -74,6 +74,7 @@ class Model:
     log_prior: Callable[[Array], Array]
     n: int
     block: int  # rows of a full pass that are worked on at a time
+    source: Any = None  # data that stay on disk: full passes read them from there
 
     def each(self, theta: Array, rows: Rows) -> Array:
         """Log-likelihoods of the given rows, one by one."""
@@ -93,6 +94,14 @@ class Model:
         density, gradient = self._full_pass(theta, rows, with_gradient=True)
         return density, jax.grad(self.log_prior)(theta), gradient
 
+    def _part(self, rows: Rows, first: Array, size: int) -> Rows:
+        if self.source is None:
+            return jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, first, size), rows)
+        shapes = jax.tree.map(
+            lambda leaf: jax.ShapeDtypeStruct((size, *leaf.shape[1:]), leaf.dtype), self.source.example
+        )
+        return jax.pure_callback(lambda at: self.source.read(int(at), int(at) + size), shapes, first)
+
     def _full_pass(self, theta: Array, rows: Rows, with_gradient: bool) -> tuple[Density, Array]:
         prior = self.log_prior(theta)
         zero = jnp.zeros((), theta.dtype)
@@ -103,7 +112,7 @@ class Model:
         def block(theta: Array, i: Array) -> tuple[Array, Array]:
             # The last block is moved up to end at row n; what it shares with its neighbour is masked.
             first = jnp.minimum(i * size, self.n - size)
-            part = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, first, size), rows)
+            part = self._part(rows, first, size)
             each = jnp.where(first + jnp.arange(size) >= i * size, self.each(theta, part), 0)
             return each.sum(), each
 

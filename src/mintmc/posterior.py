@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -13,7 +14,7 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from mintmc import check
-from mintmc.data import ArrayData, Rows, named_leaves
+from mintmc.data import ArrayData, DiskData, Rows, named_leaves, open_data, row_count
 from mintmc.energy import Density, Model, Referenced, block_size
 
 _ROWS_AT_A_TIME = 2**16
@@ -30,7 +31,8 @@ class Posterior:
     log_likelihood
         ``(params, datum) -> scalar``, written with ``jax.numpy``; ``datum`` is one row of ``data``.
     data
-        An array, or a pytree of arrays, with one leading axis of length n.
+        An array, or a pytree of arrays, with one leading axis of length n; or data on disk: a path, a memory map, a
+        Zarr array, or what ``mintmc.open_data`` returns.
     log_prior
         ``params -> scalar``; None is a flat prior.
 
@@ -53,7 +55,7 @@ class Posterior:
     ):
         self.log_likelihood: Callable | None = check.function("log_likelihood", log_likelihood)
         self.log_prior = _flat if log_prior is None else check.function("log_prior", log_prior)
-        self.data: ArrayData | None = ArrayData(data)
+        self.data: ArrayData | DiskData | None = _source(data)
 
     @classmethod
     def from_density(cls, log_density: Callable[[Params], Array]) -> Posterior:
@@ -93,24 +95,22 @@ class Posterior:
             log_prior=lambda theta: jnp.asarray(log_prior(unravel(theta)), theta.dtype),
             n=self.n,
             block=block_size(self.n, self.data.numbers_per_row, dim) if self.data else 1,
+            source=self.data if isinstance(self.data, DiskData) else None,
         )
 
     def referenced(self, params: Params) -> Posterior:
         """The same posterior, every row beside its log-likelihood at a reference state."""
         theta, unravel = flatten(params, "reference")
         each = jax.jit(self.model(unravel, theta.size).each)
-        assert self.data is not None
-        blocks = [
-            jax.tree.map(lambda leaf, a=first: leaf[a : a + _ROWS_AT_A_TIME], self.data.rows)
-            for first in range(0, self.n, _ROWS_AT_A_TIME)
-        ]
-        at_reference = np.concatenate([np.asarray(each(theta, block)) for block in blocks])
-        log_likelihood = check.function("log_likelihood", self.log_likelihood)
-        return Posterior(
-            lambda params, datum: log_likelihood(params, datum.rows),
-            Referenced(self.data.rows, jnp.asarray(at_reference)),
-            self.log_prior,
-        )
+        data, log_likelihood = self.data, check.function("log_likelihood", self.log_likelihood)
+
+        def beside(rows: Rows) -> Referenced:
+            at_a_time = range(0, row_count(rows), _ROWS_AT_A_TIME)
+            blocks = [jax.tree.map(lambda leaf, a=first: leaf[a : a + _ROWS_AT_A_TIME], rows) for first in at_a_time]
+            return Referenced(rows, np.concatenate([np.asarray(each(theta, block)) for block in blocks]))
+
+        both = data.mapped(beside) if isinstance(data, DiskData) else beside(data.read(0, data.n) if data else None)
+        return Posterior(lambda params, datum: log_likelihood(params, datum.rows), both, self.log_prior)
 
     def density(self, params: Params) -> Density:
         """Log prior and log-likelihood on all data, as the samplers keep them."""
@@ -118,9 +118,9 @@ class Posterior:
 
     @cached_property
     def rows(self) -> Rows:
-        """The observations on the device, in their own order."""
+        """The observations on the device, in their own order; None if they stay on disk."""
         with jax.ensure_compile_time_eval():  # so that a first use under jit caches arrays, not tracers
-            return None if self.data is None else jax.tree.map(jnp.asarray, self.data.rows)
+            return jax.tree.map(jnp.asarray, self.data.rows) if isinstance(self.data, ArrayData) else None
 
     def _density(self, theta: Array, unravel: Callable[[Array], Params]) -> Density:
         # One compilation for each structure of params, kept as long as the posterior.
@@ -132,6 +132,15 @@ class Posterior:
     @cached_property
     def _compiled(self) -> dict[str, Callable]:
         return {}
+
+
+def _source(data: Rows) -> ArrayData | DiskData:
+    """Where observations live: what is on disk already stays there."""
+    if isinstance(data, (ArrayData, DiskData)):
+        return data
+    if isinstance(data, (str, Path, np.memmap)) or type(data).__module__.startswith("zarr."):
+        return open_data(data)
+    return ArrayData(data)
 
 
 def flatten(params: Params, name: str) -> tuple[Array, Callable[[Array], Params]]:

@@ -2,18 +2,25 @@
 
 from mintmc.data.array import ArrayData, Rows, named_leaves, row_count
 from mintmc.data.batch import BATCHINGS, Batch, Batching, Shuffled, Stream, Supplied, Uniform, open_batches
+from mintmc.data.disk import DiskData, from_arrow, from_npy, from_parquet, from_zarr, open_data
 
 __all__ = [
     "BATCHINGS",
     "ArrayData",
     "Batch",
     "Batching",
+    "DiskData",
     "Rows",
     "Shuffled",
     "Stream",
     "Supplied",
     "Uniform",
+    "from_arrow",
+    "from_npy",
+    "from_parquet",
+    "from_zarr",
     "named_leaves",
     "open_batches",
+    "open_data",
     "row_count",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import jax
@@ -48,14 +49,29 @@ class ArrayData:
         """How many numbers one observation is made of."""
         return sum(int(np.prod(leaf.shape[1:])) for leaf in jax.tree.leaves(self.rows))
 
+    def read(self, first: int, last: int) -> Rows:
+        """Some rows, in their own order."""
+        return jax.tree.map(lambda leaf: leaf[first:last], self.rows)
+
+    def take(self, indices: np.ndarray) -> Rows:
+        """Rows by their numbers."""
+        return jax.tree.map(lambda leaf: leaf.take(indices, axis=0), self.rows)
+
+    def fingerprint(self) -> str:
+        """A hash of all observations."""
+        digest = hashlib.sha256()
+        for leaf in jax.tree.leaves(self.rows):
+            digest.update(str((leaf.shape, leaf.dtype)).encode())
+            digest.update(leaf.data)
+        return digest.hexdigest()[:16]
+
     def shuffled(self, seed: int, epoch: int, wrap: int) -> Rows:
         """A copy in the random order of (seed, epoch), its first ``wrap`` rows repeated at the end.
 
         Any slice of at most ``wrap`` rows that starts before row n is then a uniform random subset.
         """
         order = np.random.default_rng([seed, epoch]).permutation(self.n)
-        order = np.concatenate([order, order[:wrap]])
-        return jax.tree.map(lambda leaf: leaf.take(order, axis=0), self.rows)
+        return self.take(np.concatenate([order, order[:wrap]]))
 
 
 def _native(leaf: Any) -> np.ndarray:

@@ -107,6 +107,11 @@ class DiskData:
             rows = self.take(_distinct(rng, self.n, size))
         return joined([rows, jax.tree.map(lambda leaf: leaf[:wrap], rows)]) if wrap else rows
 
+    def mapped(self, function: Callable[[Rows], Rows]) -> DiskData:
+        """The same file, with ``function`` applied to all rows that are read."""
+        transform = self._transform
+        return DiskData(self._source, lambda rows: function(transform(rows)))
+
     def blocks(self, size: int) -> Iterator[Rows]:
         """All rows in their order, ``size`` at a time; the last block may be shorter."""
         size = check.integer("size", size, 1)

@@ -198,7 +198,7 @@ def cost_table(costs: dict[str, Any], n: int) -> str:
     here, large = (costs[f"{p}full_counted"] / costs[f"{p}mintee_counted"] for p in ("", "large_"))
     lines.append(
         f"\nFull batches read {here:.2f} times as much here and, counted, {large:.2f} times at n = 1e6 with 21 rungs "
-        "up to T = 837 (d = 50). It is no more, because on all data a jump is free, the energies of stored states being "
-        "exact, and because the coldest rungs read all data in either case: their batches would not be smaller."
+        "up to T = 837 (d = 50). It is no more, because on all data a jump is free, the energies of stored states "
+        "being exact, and because the coldest rungs read all data in either case: their batches would not be smaller."
     )
     return "\n".join(lines)

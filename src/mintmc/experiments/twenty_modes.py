@@ -24,7 +24,6 @@ from mintmc import EquiEnergy, Ladder, ParallelTempering, Posterior, RandomWalk,
 from mintmc.experiments.report import Page
 from mintmc.result.plots import INK
 
-RUNS = 20
 LADDER = Ladder([1, 2.8, 7.7, 21.6, 60])
 EDGES = (2.0, 6.3, 20.0, 63.2)
 MEANS = np.array(
@@ -58,10 +57,11 @@ PUBLISHED = (
 
 @dataclass(frozen=True)
 class Scale:
-    """How much each of RUNS chains runs."""
+    """How much to run."""
 
-    warmup: int
+    warmup: int  # of each run
     draws: int
+    runs: int = 20
 
 
 SCALES = {"quick": Scale(5000, 10_000), "standard": Scale(20_000, 20_000), "paper": Scale(50_000, 50_000)}
@@ -105,9 +105,9 @@ def samplers() -> dict[str, Any]:
     }
 
 
-def run(mixture: Mixture, sampler: Any, sizes: Scale, seed: int, progress: bool, runs: int = RUNS) -> Any:
+def run(mixture: Mixture, sampler: Any, sizes: Scale, seed: int, progress: bool) -> Any:
     """Independent runs, as chains of one call; each starts in the unit square and has its own rings."""
-    settings: dict[str, Any] = {"draws": sizes.draws, "warmup": sizes.warmup, "chains": runs, "seed": seed}
+    settings: dict[str, Any] = {"draws": sizes.draws, "warmup": sizes.warmup, "chains": sizes.runs, "seed": seed}
     return sample(
         mixture.posterior(), sampler, init=lambda key: jax.random.uniform(key, (2,)), progress=progress, **settings
     )
@@ -195,10 +195,11 @@ def _page(scale: str, sizes: Scale, trees: dict[str, Any], draws: dict[str, Any]
             bottom = trees[case][name]["ladder"][rate].values[0].mean()
             page.fact(f"({case}) {LABELS[name]}: {rate.replace('_', ' ')} at T = 1", float(bottom))
     page.note(
-        f"Each of {RUNS} runs has {sizes.draws:,} draws after {sizes.warmup:,} of burn-in; Kou et al.'s have 50,000 "
-        "after 50,000. In brackets: standard deviation over the runs; z is that of their mean. Kou et al.'s local "
-        "steps are of 0.25 sqrt(T); ours are adapted to an acceptance of 0.3 on every rung, for both samplers. Parallel "
-        "tempering tries to swap every other pair of neighbours in every step (deo); how often theirs did we do not know."
+        f"Each of {sizes.runs} runs has {sizes.draws:,} draws after {sizes.warmup:,} of burn-in; Kou et al.'s have "
+        "50,000 after 50,000. In brackets: standard deviation over the runs; z is that of their mean. Kou et al.'s "
+        "local steps are of 0.25 sqrt(T); ours are adapted to an acceptance of 0.3 on every rung, for both samplers. "
+        "Parallel tempering tries to swap every other pair of neighbours in every step (deo); how often theirs did is "
+        "not known to us."
     )
     return page
 

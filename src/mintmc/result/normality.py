@@ -78,6 +78,8 @@ def normality(
     batches = check.integer("batches", batches, 2)
     theta, unravel = flatten(params, "params")
     model = posterior.model(unravel, theta.size)
+    if posterior.rows is None:
+        raise ValueError("posterior must have its data in memory, got data on disk")
     each = jax.jit(model.each)(theta, posterior.rows)
     if other is not None:
         each = each - jax.jit(model.each)(flatten(other, "other")[0], posterior.rows)

@@ -31,6 +31,7 @@ from mintmc.run.lane import (
     ints,
     key_of,
     record_capacity,
+    rows_in_memory,
 )
 
 _SECONDS_PER_STRETCH = 0.4
@@ -46,10 +47,12 @@ class ChainRun:
         self.kernel = task.kernel() if task.reference is None else task.kernel(reference=task.reference)
         self.capacity = record_capacity(task.dim)
         slices = {role: size for role, size in self.kernel.batches.items() if role != "all"}
-        shuffles = bool(slices) and sampler.batching == "shuffled"
+        # Data on disk come in windows even where batches are uniform.
+        shuffles = bool(slices) and (sampler.batching == "shuffled" or posterior.rows is None)
         # Every so many steps the chains have read the data often enough to pay for a new shuffle.
         per_step = sum(slices.values())
-        self.steps_per_shuffle = math.ceil(PASSES_PER_SHUFFLE * posterior.n / per_step) if shuffles else 2**62
+        rows = rows_in_memory(posterior)
+        self.steps_per_shuffle = math.ceil(PASSES_PER_SHUFFLE * rows / per_step) if shuffles else 2**62
         self.shuffles = Shuffles(posterior, task.seed, max(slices.values()) if shuffles else 0)
         self.rows = self.shuffles.at(0)
         self.warmed = self.drawn = self.saved = 0

@@ -60,9 +60,9 @@ def check_start(posterior: Posterior, thetas: list[Array], unravel: Callable[[Ar
             raise ValueError(f"{prior_name} must be finite at init, got {prior} at {unravel(jnp.asarray(theta))}")
     if posterior.data is None or posterior.log_likelihood is None:
         return
-    datum = jax.tree.map(lambda leaf: leaf[0], posterior.data.rows)
+    datum = jax.tree.map(lambda leaf: leaf[0], posterior.data.read(0, 1))
     _check_scalar("log_likelihood", jax.eval_shape(posterior.log_likelihood, shape, datum))
-    some = jax.tree.map(lambda leaf: leaf[:_ROWS_TO_TRY], posterior.data.rows)
+    some = posterior.data.read(0, min(_ROWS_TO_TRY, posterior.n))
     each = jax.jit(model.each)
     for theta in distinct:
         values = np.asarray(each(theta, some))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import jax
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from mintmc.data import Batching, Rows, Shuffled, Uniform
+from mintmc.data import Batching, DiskData, Rows, Shuffled, Uniform
 from mintmc.energy import Density
 from mintmc.kernels.base import Kernel
 from mintmc.posterior import Params, Posterior
@@ -23,6 +23,7 @@ from mintmc.run.progress import Display
 from mintmc.run.saver import Saver
 
 PASSES_PER_SHUFFLE = 50
+_BYTES_PER_WINDOW = 2**25
 
 
 class Task(NamedTuple):
@@ -51,8 +52,8 @@ class Task(NamedTuple):
 
     @property
     def batching(self) -> Batching:
-        """How batches are drawn."""
-        return (Uniform if self.sampler.batching == "uniform" else Shuffled)(self.posterior.n)
+        """How batches are drawn from the rows in memory."""
+        return (Uniform if self.sampler.batching == "uniform" else Shuffled)(rows_in_memory(self.posterior))
 
 
 class Purpose:
@@ -79,19 +80,43 @@ class LaneState(NamedTuple):
 
 
 class Shuffles:
-    """The copy of the data that batches are sliced from, shuffled anew every epoch."""
+    """The rows that batches are sliced from, new every epoch: a shuffled copy of the data, or a window of a file.
+
+    While one window is in use the next is read in the background.
+    """
 
     def __init__(self, posterior: Posterior, seed: int, wrap: int):
-        self.posterior, self.seed, self.wrap, self.epoch = posterior, seed, wrap, -1
-        self.rows = posterior.rows if wrap == 0 else self.at(0)
+        self.data, self.seed, self.wrap, self.epoch = posterior.data, seed, wrap, -1
+        self.size = rows_in_memory(posterior)
+        self.rows = posterior.rows
+        self.reader = ThreadPoolExecutor(1) if isinstance(self.data, DiskData) else None
+        self.next: tuple[int, Future] | None = None
 
     def at(self, epoch: int) -> Rows:
         """The rows of an epoch; those of the posterior, in their own order, if nothing is sliced."""
-        if self.wrap and epoch != self.epoch:
-            assert self.posterior.data is not None
-            self.epoch = epoch
-            self.rows = jax.tree.map(jnp.asarray, self.posterior.data.shuffled(self.seed, epoch, self.wrap))
+        if self.wrap == 0 or epoch == self.epoch:
+            return self.rows
+        self.epoch = epoch
+        if self.reader is None:
+            self.rows = self._read(epoch)
+        else:
+            read = self.next[1] if self.next and self.next[0] == epoch else self.reader.submit(self._read, epoch)
+            self.rows = read.result()
+            self.next = epoch + 1, self.reader.submit(self._read, epoch + 1)
         return self.rows
+
+    def _read(self, epoch: int) -> Rows:
+        if isinstance(self.data, DiskData):
+            return jax.tree.map(jnp.asarray, self.data.window(self.seed, epoch, self.size, self.wrap))
+        assert self.data is not None
+        return jax.tree.map(jnp.asarray, self.data.shuffled(self.seed, epoch, self.wrap))
+
+
+def rows_in_memory(posterior: Posterior) -> int:
+    """All rows, or as many of those on disk as a window holds."""
+    if not isinstance(posterior.data, DiskData):
+        return posterior.n
+    return min(posterior.n, max(1, _BYTES_PER_WINDOW // posterior.data.bytes_per_row))
 
 
 def key_of(seed: int, *path: int) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
+from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any
 
@@ -25,7 +26,7 @@ def provenance(posterior: Posterior, sampler: Any, init: list[Params], **run: in
         "init": encode(init),
         **run,
         "n": posterior.n,
-        "data": data_fingerprint(posterior),
+        "data": posterior.data and posterior.data.fingerprint(),
         "model": model_fingerprint(posterior, init[0]),
         "versions": {name: version(name) for name in ("mintmc", "jax", "numpy", "zarr")},
         "machine": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
@@ -34,28 +35,14 @@ def provenance(posterior: Posterior, sampler: Any, init: list[Params], **run: in
 
 def differences(stored: dict[str, Any], asked: dict[str, Any]) -> list[str]:
     """What speaks against going on with a stored run, in words."""
-    found = [
-        f"{name} was {_short(stored.get(name))}, now {_short(asked[name])}"
-        for name in asked
-        if name not in ("versions", "machine") and stored.get(name) != asked[name]
+    # Another release may draw other numbers from the same seed; another machine, NumPy or Zarr does not.
+    ignored = ("machine", "versions.numpy", "versions.zarr")
+    before, now = (dict(_leaves("", {name: record.get(name) for name in asked})) for record in (stored, asked))
+    return [
+        f"{name} was {_short(before.get(name))}, now {_short(now.get(name))}"
+        for name in dict.fromkeys((*before, *now))
+        if name not in ignored and before.get(name) != now.get(name)
     ]
-    # Another release may draw other numbers from the same seed; another NumPy or Zarr does not.
-    return found + [
-        f"{name} was {stored['versions'].get(name)}, now {asked['versions'][name]}"
-        for name in ("mintmc", "jax")
-        if stored["versions"].get(name) != asked["versions"][name]
-    ]
-
-
-def data_fingerprint(posterior: Posterior) -> str | None:
-    """A hash of all observations; None without data."""
-    if posterior.data is None:
-        return None
-    digest = hashlib.sha256()
-    for leaf in jax.tree.leaves(posterior.data.rows):
-        digest.update(str((leaf.shape, leaf.dtype)).encode())
-        digest.update(np.ascontiguousarray(leaf).data)
-    return digest.hexdigest()[:16]
 
 
 def model_fingerprint(posterior: Posterior, params: Params) -> str:
@@ -63,15 +50,27 @@ def model_fingerprint(posterior: Posterior, params: Params) -> str:
     digest = hashlib.sha256()
 
     def add(function: Any, *args: Any) -> None:
-        traced = jax.make_jaxpr(function)(*args)
+        # As arrays of the host: a float that came from Python would trace differently from the same one restored.
+        traced = jax.make_jaxpr(function)(*jax.tree.map(np.asarray, args))
         digest.update(str(traced.jaxpr).encode())
         for constant in traced.consts:
             digest.update(np.asarray(constant).tobytes())
 
     add(posterior.log_prior, params)
     if posterior.data is not None and posterior.log_likelihood is not None:
-        add(posterior.log_likelihood, params, jax.tree.map(lambda leaf: leaf[0], posterior.data.rows))
+        add(posterior.log_likelihood, params, jax.tree.map(lambda leaf: leaf[0], posterior.data.read(0, 1)))
     return digest.hexdigest()[:16]
+
+
+def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The parts of a record by their dotted names."""
+    if not isinstance(value, dict):
+        yield name, value
+        return
+    for key, part in value.items():
+        # How settings are encoded is nobody's concern.
+        inner = name if key in ("fields", "settings", "dict") else f"{name}.{key}".lstrip(".")
+        yield from _leaves(inner, part)
 
 
 def _short(value: Any) -> str:

@@ -33,6 +33,7 @@ from mintmc.run.lane import (
     compile_program,
     ints,
     key_of,
+    rows_in_memory,
 )
 from mintmc.samplers import EquiEnergy
 
@@ -65,11 +66,11 @@ class LadderRun:
         self.steps = self.sampler.steps or (1,) * rungs
         self.kernels = [task.kernel(reference=task.reference, rung=k) for k in range(rungs)]
         batches = [size for size in self.sizes if size < n]
-        sliced = self.sampler.batching == "shuffled" and batches
+        sliced = batches and (self.sampler.batching == "shuffled" or task.posterior.rows is None)
         self.shuffles = Shuffles(task.posterior, task.seed, max(batches) if sliced else 0)
         # The rung with the largest batches decides when the data have been read often enough to be shuffled anew.
         per_round = self.sampler.round_length * max(batches, default=1)
-        self.rounds_per_shuffle = max(1, math.ceil(PASSES_PER_SHUFFLE * n / per_round))
+        self.rounds_per_shuffle = max(1, math.ceil(PASSES_PER_SHUFFLE * rows_in_memory(task.posterior) / per_round))
         self.rows = self.shuffles.at(0)
         # Above the hottest rung there is nothing to jump to: rings like its own that stay empty.
         feeders = [*range(rungs), rungs - 1]
@@ -337,7 +338,7 @@ class LadderRun:
         if data is None or size == data.n:
             return None
         order = np.random.default_rng([self.task.seed, size]).permutation(data.n)[: subset_size(size)]
-        return jax.tree.map(lambda leaf: jnp.asarray(leaf[order]), data.rows)
+        return jax.tree.map(jnp.asarray, data.take(order))
 
     def _subset_energies(self, thetas: Any, subset: Referenced) -> Any:
         model, reference = self.task.posterior.model(self.task.unravel, self.task.dim), self.task.reference

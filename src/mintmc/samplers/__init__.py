@@ -5,6 +5,7 @@ from mintmc.samplers.confidence import ConfidenceMH, TaylorProxy
 from mintmc.samplers.equi_energy import MINTEE, EquiEnergy
 from mintmc.samplers.exact import FireflyMC, TunaMH
 from mintmc.samplers.metropolis import MINT, MetropolisHastings
+from mintmc.samplers.parallel_tempering import ParallelTempering
 from mintmc.samplers.sequential import AustereMH, BarkerMH
 from mintmc.samplers.stochastic_gradient import SGHMC, SGLD
 
@@ -19,6 +20,7 @@ __all__ = [
     "EquiEnergy",
     "FireflyMC",
     "MetropolisHastings",
+    "ParallelTempering",
     "Sampler",
     "TaylorProxy",
     "TunaMH",

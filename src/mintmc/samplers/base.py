@@ -65,7 +65,7 @@ def check_differentiable(what: str, posterior: Posterior, params: Params) -> Non
         if posterior.data is None:
             jax.eval_shape(jax.grad(model.log_prior), theta)
         else:
-            one = jax.tree.map(lambda leaf: leaf[:1], posterior.data.rows)
+            one = posterior.data.read(0, 1)
             jax.eval_shape(Tempered(model, 1.0).batch_gradient, theta, one)
     except Exception as error:
         reason = str(error).splitlines()[0]

@@ -1,0 +1,179 @@
+"""Sample a posterior, go on with a run, prepare data, reproduce the paper."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from functools import partial
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from mintmc.cli import model_file, options
+from mintmc.cli.options import SAMPLERS
+from mintmc.result.diagnose import diagnose
+from mintmc.run.sample import resume as mintmc_resume
+from mintmc.run.sample import sample as mintmc_sample
+
+app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+
+class Experiment(StrEnum):
+    """Experiments of the paper."""
+
+    TIED_MEANS = "tied-means"
+    LOGISTIC = "logistic"
+    FIFTY_MODES = "fifty-modes"
+    TWENTY_MODES = "twenty-modes"
+
+
+class Scale(StrEnum):
+    """How much to run."""
+
+    QUICK = "quick"
+    STANDARD = "standard"
+    PAPER = "paper"
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(version("mintmc"))
+        raise typer.Exit
+
+
+@app.callback()
+def show_options(
+    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")] = False,
+) -> None:
+    """Mini-batch tempered Markov chain Monte Carlo."""
+
+
+@app.command()
+def reproduce(
+    name: Annotated[Experiment, typer.Argument(help="Which experiment of the paper.")],
+    scale: Annotated[Scale, typer.Option(help="quick: about a minute; paper: the paper's own numbers.")] = Scale.QUICK,
+    out: Annotated[Path | None, typer.Option(help="Folder for figure, page and numbers; default results/NAME.")] = None,
+    progress: Annotated[bool, typer.Option(help="Show progress bars.")] = True,
+) -> None:
+    """Reproduce an experiment of the paper: a figure, its numbers, and a page that sets claim beside measurement."""
+    if scale == Scale.STANDARD and name != Experiment.FIFTY_MODES:
+        _fail(f"scale must be quick or paper for {name.value}, got standard")
+    experiment = import_module(f"mintmc.experiments.{name.value.replace('-', '_')}")
+    out = out or Path("results") / name.value
+    try:
+        figure = experiment.reproduce(scale.value, out, progress)
+    except OSError as error:
+        typer.echo(f"error: cannot write to {out}: {error.strerror or error}", err=True)
+        raise typer.Exit(2) from error
+    page = figure.with_suffix(".md")
+    typer.echo(page.read_text())
+    typer.echo(f"figure: {figure}\npage:   {page}")
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def sample(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="A Python file that defines posterior and init.")],
+    sampler: Annotated[
+        str | None, typer.Option(help=f"One of {', '.join(SAMPLERS)}; default: what FILE calls sampler.")
+    ] = None,
+    draws: Annotated[int, typer.Option(help="Draws of each chain.")] = 1000,
+    warmup: Annotated[int, typer.Option(help="Steps before them, to adapt.")] = 1000,
+    chains: Annotated[int, typer.Option(help="Independent chains.")] = 4,
+    thin: Annotated[int, typer.Option(help="Steps from one draw to the next.")] = 1,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same draws.")] = 0,
+    out: Annotated[Path, typer.Option(help="The run store; the same command again goes on with it.")] = Path(
+        "run.zarr"
+    ),
+    progress: Annotated[bool, typer.Option(help="Show progress bars.")] = True,
+) -> None:
+    """Sample FILE's posterior. Settings of the sampler, its proposal and ladder are options too: --batch-size 1000."""
+    with _mistakes():
+        model = model_file.load(file)
+        settings = options.parse_pairs(context.args)
+        chosen = model.sampler if sampler is None and not settings else options.build_sampler(sampler or "", settings)
+        if chosen is None:
+            raise ValueError(f"--sampler must be given, or FILE must define sampler; one of {', '.join(SAMPLERS)}")
+        run = partial(mintmc_sample, model.posterior, chosen, init=model.init, draws=draws, warmup=warmup)
+        _show(partial(run, chains=chains, thin=thin, seed=seed, out=out, progress=progress), out, file)
+
+
+@app.command()
+def resume(
+    run: Annotated[Path, typer.Argument(help="The run store.")],
+    file: Annotated[Path, typer.Argument(help="The Python file that defines posterior.")],
+    draws: Annotated[int | None, typer.Option(help="More draws than were asked for at first.")] = None,
+    progress: Annotated[bool, typer.Option(help="Show progress bars.")] = True,
+) -> None:
+    """Go on with a stored run."""
+    with _mistakes():
+        model = model_file.load(file)
+        go_on = partial(mintmc_resume, run, model.posterior, sampler=model.sampler, draws=draws, progress=progress)
+        _show(go_on, run, file)
+
+
+@app.command()
+def prepare(
+    source: Annotated[Path, typer.Argument(help="A .npy, .zarr, .parquet, .arrow or .feather file.")],
+    out: Annotated[Path, typer.Argument(help="Folder to be made.")],
+    columns: Annotated[str | None, typer.Option(help="Columns of a table, with commas.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the shuffle.")] = 0,
+    memory: Annotated[int, typer.Option(help="Megabytes to work in.")] = 256,
+    progress: Annotated[bool, typer.Option(help="Show a progress bar.")] = True,
+) -> None:
+    """Shuffle data on disk, so that a slice is a random subset: for mini-batches of data larger than memory."""
+    from rich.progress import Progress
+
+    from mintmc.data.prepare import prepare as prepare_data
+
+    with _mistakes(), Progress(disable=not progress) as bar:
+        task = bar.add_task("shuffling", total=None)
+        chosen = columns.split(",") if columns else None
+        data = prepare_data(
+            source,
+            out,
+            columns=chosen,
+            seed=seed,
+            memory=memory * 2**20,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    typer.echo(f"{data.n:,} rows in random order: {out}")
+
+
+@contextmanager
+def _mistakes() -> Iterator[None]:
+    """A user's mistake is one line and exit code 2, never a traceback."""
+    try:
+        yield
+    except (ValueError, TypeError, OSError, ImportError) as error:
+        _fail(str(error))
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(f"error: {' '.join(message.split())}", err=True)
+    raise typer.Exit(2)
+
+
+def _show(run: Callable[[], Any], out: Path, file: Path) -> None:
+    """Run, then say how it went and where it is; if interrupted, how to go on."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            tree = run()
+        except KeyboardInterrupt:
+            tree = None
+    if tree is None or any("interrupted" in str(warning.message) for warning in caught):
+        typer.echo(f"interrupted; to go on: mintmc resume {out} {file}", err=True)
+        raise typer.Exit(130)
+    typer.echo(str(diagnose(tree)))
+    typer.echo(f"draws: {out}")
+
+
+def main() -> None:
+    """Entry point."""
+    app()

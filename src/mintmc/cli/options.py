@@ -1,0 +1,142 @@
+"""From ``--setting value`` pairs to a sampler: every setting of every sampler, its proposal and its ladder."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import fields
+from typing import Any
+
+from mintmc.ladder.ladder import Ladder
+from mintmc.ladder.rings import QuantileRings, SpacedRings
+from mintmc.proposals import Hamiltonian, Langevin, RandomWalk
+from mintmc.samplers import (
+    MINT,
+    MINTEE,
+    SGHMC,
+    SGLD,
+    AustereMH,
+    BarkerMH,
+    ConfidenceMH,
+    EquiEnergy,
+    FireflyMC,
+    MetropolisHastings,
+    ParallelTempering,
+    TunaMH,
+)
+
+SAMPLERS: dict[str, Any] = {
+    "mint": MINT,
+    "metropolis-hastings": MetropolisHastings,
+    "barker": BarkerMH,
+    "austere": AustereMH,
+    "confidence": ConfidenceMH,
+    "firefly": FireflyMC,
+    "tuna": TunaMH,
+    "sgld": SGLD,
+    "sghmc": SGHMC,
+    "parallel-tempering": ParallelTempering,
+    "equi-energy": EquiEnergy,
+    "mintee": MINTEE,
+}
+PROPOSALS: dict[str, Any] = {"random-walk": RandomWalk, "langevin": Langevin, "hamiltonian": Hamiltonian}
+RINGS: dict[str, Any] = {"quantile": QuantileRings, "spaced": SpacedRings}
+LADDER = ("temperatures", "batch_sizes", "hottest", "rungs")
+
+
+def parse_pairs(arguments: list[str]) -> dict[str, Any]:
+    """``["--batch-size", "100", "--no-penalty"]`` as ``{"batch_size": 100, "penalty": False}``.
+
+    Examples
+    --------
+    >>> parse_pairs(["--batch-size", "100", "--temperatures=1,2.5", "--penalty", "--no-truncate"])
+    {'batch_size': 100, 'temperatures': (1, 2.5), 'penalty': True, 'truncate': False}
+    """
+    settings: dict[str, Any] = {}
+    waiting = list(arguments)
+    while waiting:
+        option = waiting.pop(0)
+        if not option.startswith("--"):
+            raise ValueError(f"expected --setting value, got {option!r}")
+        name, has_value, value = option[2:].partition("=")
+        if not has_value and waiting and not waiting[0].startswith("--"):
+            has_value, value = "=", waiting.pop(0)
+        if has_value:
+            settings[name.replace("-", "_")] = parse_value(value)
+        else:
+            settings[name.removeprefix("no-").replace("-", "_")] = not name.startswith("no-")
+    return settings
+
+
+def parse_value(text: str) -> Any:
+    """A number, ``none``, ``true``, ``false``, a list with commas, or a word.
+
+    Examples
+    --------
+    >>> parse_value("1e-3"), parse_value("none,500"), parse_value("diagonal")
+    (0.001, (None, 500), 'diagonal')
+    """
+    if "," in text:
+        return tuple(parse_value(part) for part in text.split(",") if part)
+    words = {"none": None, "true": True, "false": False}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+    return value if isinstance(value, (int, float)) else text
+
+
+def build_sampler(name: str, settings: dict[str, Any]) -> Any:
+    """The sampler of that name; settings that it does not have go to its proposal, its ladder or its rings.
+
+    Examples
+    --------
+    >>> build_sampler("mint", {"batch_size": 100, "alpha": 0.5, "step_size": 0.1}).proposal
+    RandomWalk(step_size=0.1, target_acceptance=0.3, preconditioner=None)
+    """
+    if name not in SAMPLERS:
+        raise ValueError(f"sampler must be one of {', '.join(SAMPLERS)}, got {name!r}")
+    kind, rest = SAMPLERS[name], dict(settings)
+    own = {field.name: field for field in fields(kind)}
+    parts: dict[str, Any] = {}
+    if "ladder" in own:
+        parts["ladder"] = _ladder({key: rest.pop(key) for key in LADDER if key in rest})
+    if "rings" in own and (isinstance(rest.get("rings"), str) or "c" in rest or "count" in rest):
+        parts["rings"] = _part("rings", RINGS, rest.pop("rings", "quantile"), rest, own)
+    if "proposal" in own:
+        default = own["proposal"].default_factory
+        standard = next(word for word, part in PROPOSALS.items() if part is default)
+        parts["proposal"] = _part("proposal", PROPOSALS, rest.pop("proposal", standard), rest, own)
+    unknown = set(rest) - set(own)
+    if unknown:
+        raise ValueError(f"{name} must have settings {', '.join(_known(own))}, got {', '.join(sorted(unknown))}")
+    try:
+        return kind(**parts, **rest)
+    except TypeError as error:
+        missing = [f for f in own if str(error).endswith(f"'{f}'")]
+        if missing:
+            raise ValueError(f"{name} needs --{missing[0].replace('_', '-')}") from error
+        raise
+
+
+def _part(what: str, kinds: dict[str, Any], word: Any, rest: dict[str, Any], own: dict[str, Any]) -> Any:
+    """A proposal or a rule for rings, with the settings that only it has."""
+    if word not in kinds:
+        raise ValueError(f"{what} must be one of {', '.join(kinds)}, got {word!r}")
+    names = [field.name for field in fields(kinds[word]) if field.name in rest and field.name not in own]
+    return kinds[word](**{key: rest.pop(key) for key in names})
+
+
+def _ladder(given: dict[str, Any]) -> Ladder:
+    if "temperatures" in given:
+        return Ladder(given["temperatures"], given.get("batch_sizes"))
+    if not {"hottest", "rungs"} <= set(given):
+        raise ValueError(
+            f"ladder must be given by --temperatures, or by --hottest and --rungs, got {given or 'nothing'}"
+        )
+    return Ladder.geometric(given["hottest"], given["rungs"])
+
+
+def _known(own: dict[str, Any]) -> list[str]:
+    return [name for name in own if name not in ("ladder", "reference")]
