@@ -110,7 +110,7 @@ def _traces(axis, theta: dict[str, np.ndarray]) -> None:
     axis.legend(frameon=False, loc="upper right", ncols=2, markerscale=3)
 
 
-def _energies(axis, rungs: list[dict[str, float]]) -> None:
+def _energies(axis, rungs: list[dict[str, Any]]) -> None:
     T = [rung["temperature"] for rung in rungs]
     for name, error, label, colour, shift in (
         ("reference", "reference_error", "parallel tempering, all data", INK["full"], 0.97),

@@ -9,6 +9,8 @@ import numpy as np
 
 from mintmc import EquiEnergy
 from mintmc.experiments.report import mean_and_error
+from mintmc.ladder.rings import subset_size
+from mintmc.result.modes import relative_variance
 
 PAPER_TEMPERATURES = (1.00, 19.41, 27.13, 37.93, 53.02, 74.06, 103.51)
 PAPER_BATCHES = (100_000, 5378, 3841, 2743, 1959, 1400, 1000)
@@ -34,12 +36,6 @@ def weights(modes: np.ndarray, d: int) -> np.ndarray:
     return np.bincount(modes.ravel(), minlength=d) / modes.size
 
 
-def relative_variance(weights: np.ndarray) -> float:
-    """Of mode weights whose truth is 1/d each: d * sum (w_j - 1/d)^2. N independent draws have (d - 1)/N."""
-    d = len(weights)
-    return float(d * np.sum((weights - 1 / d) ** 2))
-
-
 def weight_curve(modes: np.ndarray, d: int, points: int = 30) -> dict[str, list]:
     """Relative variance of the weights in the first draws of all chains, against their number."""
     chains, draws = modes.shape
@@ -62,6 +58,7 @@ def mode_numbers(theta: np.ndarray) -> dict[str, Any]:
         "weights": w.tolist(),
         "relative_variance": variance,
         "relative_variance_of_each_chain": [relative_variance(weights(chain, d)) for chain in modes],
+        # N independent draws have a relative variance of (d - 1)/N.
         "independent_draws_worth": (d - 1) / variance if variance else float("inf"),
         "share_above_1": share,
         # The coordinates are exchangeable, so the spread of their shares is the error of each.
@@ -79,9 +76,9 @@ def energy_numbers(energy: np.ndarray) -> dict[str, float]:
     return {"mean": mean, "error": error, **{name: float(value) for name, value in spread.items()}}
 
 
-def rung_numbers(ladder: Any, reference: Any) -> list[dict[str, float]]:
+def rung_numbers(ladder: Any, reference: Any) -> list[dict[str, Any]]:
     """For every rung: mean energy over T, ours beside the reference run, and how they differ."""
-    table = []
+    table: list[dict[str, Any]] = []
     for k, temperature in enumerate(ladder["temperature"].values):
         (ours, error), (truth, truth_error) = (
             mean_and_error(run["energy"].values[k] / temperature) for run in (ladder, reference)
@@ -99,20 +96,22 @@ def rung_numbers(ladder: Any, reference: Any) -> list[dict[str, float]]:
                 "acceptance": float(ladder["acceptance_rate"][k].mean()),
                 "noise": float(ladder["log_ratio_noise"][k].mean()),
                 **_jumps(ladder, k),
-                "swap_rate": float(reference["swap_rate"][k].mean()),
+                "swap_rate": None if k + 1 == reference.sizes["rung"] else float(reference["swap_rate"][k].mean()),
             }
         )
     return table
 
 
-def _jumps(ladder: Any, k: int) -> dict[str, float]:
-    """Mean acceptance of the jumps that rung k tried; into an empty ring it is 0."""
+def _jumps(ladder: Any, k: int) -> dict[str, float | None]:
+    """Mean acceptance of the jumps that rung k tried; into an empty ring it is 0. The hottest has none to try."""
+    if k + 1 == ladder.sizes["rung"]:
+        return {"jump_acceptance": None, "empty_rings": None}
     rate = np.nan_to_num(ladder["jump_rate"].values[k])
     empty = np.nan_to_num(ladder["empty_rings"].values[k])
     return {"jump_acceptance": float(np.mean(rate * (1 - empty))), "empty_rings": float(empty.mean())}
 
 
-def jump_numbers(ladder: Any) -> list[dict[str, float]]:
+def jump_numbers(ladder: Any) -> list[dict[str, Any]]:
     """For every rung: the range of its energies, and whether its jumps are accepted."""
     return [
         {
@@ -151,9 +150,9 @@ def counted_data(sampler: EquiEnergy, n: int) -> float:
             # A move reads its batch at both ends of the comparison and, with gradients, of the proposal.
             move, jump = (4 if sampler.proposal.uses_gradient else 2) * size, 2 * size
         # Which ring a state belongs to is told on the hotter rung's subset.
-        jump += 0 if hotter == n else hotter
+        jump += 0 if hotter == n else subset_size(hotter)
         steps = 1 if sampler.steps is None else sampler.steps[k]
-        total += steps * ((1 - jumps) * move + jumps * jump) + (size if size < n and k > 0 else 0)
+        total += steps * ((1 - jumps) * move + jumps * jump) + (subset_size(size) if size < n and k > 0 else 0)
     return total / n
 
 

@@ -92,7 +92,7 @@ def _facts(measured: dict[str, Any]) -> dict[str, float]:
 
 def _story(d: int, measured: dict[str, Any]) -> str:
     published = measured["published"]["rungs"]
-    cold, warm = published[0], published[1]
+    cold, warm, exact = published[0], published[1], measured["published"]["exact_above_the_gap"]
     jumping = [f"{rung['temperature']:.3g}" for rung in published[1:-1] if rung["jump_acceptance"] > 0.01]
     visited = measured["modes"]["modes_visited"]
     stays = max(measured["plain"]["modes_visited_by_each_chain"]) == 1
@@ -100,12 +100,14 @@ def _story(d: int, measured: dict[str, Any]) -> str:
     least = min(rung["jump_acceptance"] for rung in rungs)
     return "\n".join(
         [
-            f"- **The paper says** that its ladder, {len(published)} rungs with T = {warm['temperature']:.1f} next to "
-            f"T = 1, samples all modes at T = 1. **We measure** that rung 0 of that ladder accepts "
+            f"- **The paper says** that a ladder which goes from T = {warm['temperature']:.1f} straight to T = 1 "
+            f"(19.4 in the paper) samples all modes at T = 1. **We measure** that its rung 0 accepts "
             f"{cold['jump_acceptance']:.2g} of the jumps that it tries, **because** energies at T = 1 are "
-            f"{cold['mean']:.1f} ± {cold['sd']:.1f} (largest {cold['largest']:.0f}), and at T = "
-            f"{warm['temperature']:.1f} {warm['mean']:.0f} ± {warm['sd']:.0f} (smallest {warm['smallest']:.0f}, "
-            f"estimated on batches). Jumps are accepted at T = {', '.join(jumping) or 'no rung'}.",
+            f"{cold['mean']:.1f} ± {cold['sd']:.1f}, largest {cold['largest']:.0f}, and at T = "
+            f"{exact['temperature']:.1f} they are {exact['mean']:.0f} ± {exact['sd']:.0f}, smallest "
+            f"{exact['smallest']:.0f} (exact, from the reference). Estimated on its batches, those of the rung at "
+            f"T = {warm['temperature']:.1f} are {warm['mean']:.0f} ± {warm['sd']:.0f}: part of that spread is noise. "
+            f"Jumps are accepted at T = {', '.join(jumping) or 'no rung'}.",
             f"- **The paper says** that MINTEE visits all modes with roughly equal probabilities. **We measure** "
             f"{visited} of {d} modes on a ladder without that gap, **because** neighbours overlap: jumps are accepted "
             f"at a rate of {least:.2f} or more on every rung. The weights are as good as those of "
@@ -119,7 +121,7 @@ def _story(d: int, measured: dict[str, Any]) -> str:
     )
 
 
-def rung_table(rungs: Sequence[dict[str, float]]) -> str:
+def rung_table(rungs: Sequence[dict[str, Any]]) -> str:
     """Energies of every rung beside the reference."""
     lines = [
         "## Rungs: mean energy / T, ours and parallel tempering on all data\n",
@@ -130,12 +132,12 @@ def rung_table(rungs: Sequence[dict[str, float]]) -> str:
         lines.append(
             f"| {r['temperature']:.4g} | {r['batch_size']:,} | {r['ours']:.2f} ± {r['error']:.2f} | "
             f"{r['reference']:.2f} ± {r['reference_error']:.2f} | {r['relative_difference']:+.1%} | {r['z']:+.1f} | "
-            f"{r['acceptance']:.2f} | {r['noise']:.2f} | {r['jump_acceptance']:.2f} | {r['swap_rate']:.2f} |"
+            f"{r['acceptance']:.2f} | {r['noise']:.2f} | {_known(r['jump_acceptance'], '.2f')} | {_known(r['swap_rate'], '.2f')} |"
         )
     return "\n".join(lines)
 
 
-def published_table(rungs: Sequence[dict[str, float]]) -> str:
+def published_table(rungs: Sequence[dict[str, Any]]) -> str:
     """What the published configuration does."""
     lines = [
         "## The paper's configuration, rung by rung\n",
@@ -145,9 +147,13 @@ def published_table(rungs: Sequence[dict[str, float]]) -> str:
     for r in rungs:
         lines.append(
             f"| {r['temperature']:.2f} | {r['batch_size']:,} | {r['mean']:.1f} ± {r['sd']:.1f} | "
-            f"{r['smallest']:.1f} | {r['largest']:.1f} | {r['jump_acceptance']:.2g} | {r['empty_rings']:.0%} |"
+            f"{r['smallest']:.1f} | {r['largest']:.1f} | {_known(r['jump_acceptance'], '.2g')} | {_known(r['empty_rings'], '.0%')} |"
         )
     return "\n".join(lines)
+
+
+def _known(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)
 
 
 def ring_tables(measured: dict[str, Any]) -> str:
@@ -159,8 +165,8 @@ def ring_tables(measured: dict[str, Any]) -> str:
     paper = (PAPER_TEMPERATURES, PAPER_BATCHES, np.asarray(PAPER_OCCUPANCY) / 100)
     parts = [
         f"## Percentage of draws in each ring, edges at {edges} above the mode\n\n"
-        "Energies on batches are estimates, and a little wider than the truth. The lines of our ladder are those of "
-        "the rungs nearest to the paper's temperatures."
+        "Energies of rungs on batches are estimates, and their noise widens these rows. The lines of our ladder are "
+        "those of the rungs nearest to the paper's temperatures."
     ]
     for title, (temperatures, batches, shares) in (
         ("Ours", _column(shown, rings["ours"])),

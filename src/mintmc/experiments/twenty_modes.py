@@ -64,7 +64,7 @@ class Scale:
     runs: int = 20
 
 
-SCALES = {"quick": Scale(5000, 10_000), "standard": Scale(20_000, 20_000), "paper": Scale(50_000, 50_000)}
+SCALES = {"quick": Scale(5000, 10_000), "paper": Scale(50_000, 50_000)}
 
 
 @dataclass(frozen=True)

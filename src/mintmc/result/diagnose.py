@@ -27,6 +27,7 @@ class Diagnosis:
 
     numbers: dict[str, float]
     warnings: tuple[str, ...]
+    table: str = ""
 
     @property
     def trusted(self) -> bool:
@@ -37,7 +38,8 @@ class Diagnosis:
         width = max(map(len, self.numbers))
         lines = [f"  {name:<{width}}  {_round(value)}" for name, value in self.numbers.items()]
         verdict = "Nothing speaks against this run." if self.trusted else "This run should not be trusted as it is:"
-        return "\n".join([*lines, verdict, *(f"  - {warning}" for warning in self.warnings)])
+        table = [self.table] if self.table else []
+        return "\n".join([*table, *lines, verdict, *(f"  - {warning}" for warning in self.warnings)])
 
 
 def diagnose(tree: xarray.DataTree) -> Diagnosis:
@@ -54,7 +56,7 @@ def diagnose(tree: xarray.DataTree) -> Diagnosis:
     True
     """
     group = draws_group(tree)
-    settings = json.loads(tree.attrs["sampler_settings"])
+    settings = settings_of(tree)
     numbers = {
         "temperature": float(tree.attrs["temperature"]),
         **_movement(tree),
@@ -63,7 +65,13 @@ def diagnose(tree: xarray.DataTree) -> Diagnosis:
     # The noise heats the chain only where nothing corrects for it.
     if settings.get("penalty") is False:
         numbers[IMPLIED] = numbers["temperature"] * _heating(tree)
-    return Diagnosis(numbers, tuple(_warnings(numbers, settings, tree)))
+    warnings = list(_warnings(numbers, settings, tree))
+    if "ladder" in tree.children:
+        # Not at the top: it needs what is here.
+        from mintmc.result.ladder_diagnosis import ladder_warnings
+
+        warnings += ladder_warnings(tree)
+    return Diagnosis(numbers, tuple(warnings))
 
 
 def draws_group(tree: xarray.DataTree) -> str:
@@ -72,6 +80,11 @@ def draws_group(tree: xarray.DataTree) -> str:
         if group in tree.children:
             return group
     raise ValueError(f"tree must have a group posterior or tempered_posterior, got {sorted(tree.children)}")
+
+
+def settings_of(tree: xarray.DataTree) -> dict[str, Any]:
+    """The settings of the sampler that made a tree."""
+    return json.loads(tree.attrs["sampler_settings"])
 
 
 def _movement(tree: Any) -> dict[str, float]:

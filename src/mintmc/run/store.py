@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -38,6 +40,8 @@ class RunStore:
         self.path = Path(path)
         self.done = None if is_new(self.path) else read_record(self.path)  # what was committed last
         if self.done is None:
+            # Threads that failed with a store may still be tidying up in it.
+            shutil.rmtree(self.path, ignore_errors=True)
             self.root = zarr.create_group(self.path, zarr_format=3, overwrite=True, attributes=_BEGUN)
         else:
             self.root = zarr.open_group(self.path, mode="r+", use_consolidated=True)
@@ -77,9 +81,9 @@ class RunStore:
         """The arrays of the last checkpoint."""
         assert self.done is not None
         try:
-            with np.load(self.path / self.done["checkpoint"]) as arrays:
+            with open(self.path / self.done["checkpoint"], "rb") as file, np.load(file) as arrays:
                 return [arrays[f"arr_{i}"] for i in range(len(arrays.files))]
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, BadZipFile) as error:
             raise ValueError(f"{self.path} is damaged: its checkpoint cannot be read ({error})") from error
 
     def _write(self, node: Any, name: str, variable: Any) -> Any:

@@ -1,0 +1,204 @@
+"""Whether the rungs of a ladder work together, in a table and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from mintmc.acceptance.penalty import implied_temperature
+from mintmc.result.diagnose import MAX_HEATING, MAX_NOISE, Diagnosis, settings_of
+from mintmc.result.modes import agreement
+
+if TYPE_CHECKING:
+    import xarray
+
+MIN_RATE = 0.05
+"""Below this share of accepted moves, jumps or swaps, a rung or a pair of rungs hardly works."""
+MAX_UNFED = 0.01
+"""Share of a rung's states that may find nothing in the hotter rung's rings."""
+MIN_P_VALUE = 1e-3
+
+
+class Rungs(NamedTuple):
+    """What is told of the rungs, each an array (rung,); NaN where there is nothing to tell."""
+
+    temperature: np.ndarray
+    batch_size: np.ndarray
+    acceptance: np.ndarray  # of local moves, in the worst chain
+    noise: np.ndarray
+    exchange: np.ndarray  # rate of jumps into, or of swaps with, the next hotter rung
+    exchange_noise: np.ndarray
+    energy: np.ndarray  # mean above the lowest observed, over T
+    unfed: np.ndarray  # share of states whose ring of the next hotter rung is empty
+
+
+def diagnose_ladder(tree: xarray.DataTree, labels: Any = None) -> Diagnosis:
+    """Say in a table and in words whether the rungs of a ladder work together.
+
+    Parameters
+    ----------
+    tree
+        What ``sample`` returned for ``EquiEnergy``, ``MINTEE`` or ``ParallelTempering``.
+    labels
+        The mode of every draw, whole numbers (chain, draw), such as ``mode_weights(...).label``: to tell whether the
+        chains agree on the weights of the modes.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, mintmc
+    >>> from mintmc.result.ladder_diagnosis import diagnose_ladder
+    >>> two_modes = mintmc.Posterior.from_density(lambda x: jnp.logaddexp(-0.5 * (x - 9) ** 2, -0.5 * (x + 9) ** 2))
+    >>> sampler = mintmc.EquiEnergy(mintmc.Ladder.geometric(hottest=50, rungs=4))
+    >>> tree = mintmc.sample(two_modes, sampler, init=9.0, draws=2000, warmup=500, chains=2, progress=False)
+    >>> diagnose_ladder(tree).trusted
+    True
+    """
+    rungs, exchange, ladder = summary(tree), _exchange(tree), _ladder(tree)
+    numbers: dict[str, float] = {
+        "rungs": len(rungs.temperature),
+        "lowest acceptance of a rung": float(np.nanmin(rungs.acceptance)),
+        "largest log-ratio noise of a rung": float(np.nanmax(rungs.noise)),
+        f"lowest {exchange} rate": float(np.min(rungs.exchange[:-1])),
+    }
+    if np.isfinite(rungs.unfed[:-1]).any():
+        numbers["states without a ring to jump to"] = float(np.nanmax(rungs.unfed[:-1]))
+    if "round_trips" in ladder:
+        numbers["round trips"] = int(ladder["round_trips"].sum())
+    warnings = list(ladder_warnings(tree))
+    if labels is not None:
+        found = agreement(labels)
+        numbers["weights of modes, chi-square per degree of freedom"] = found.chi_square / max(found.freedom, 1)
+        if found.p_value < MIN_P_VALUE:
+            warnings.append(
+                f"the chains disagree on the weights of the modes (chi-square {found.chi_square:.0f} on "
+                f"{found.freedom} degrees of freedom): run longer, with more frequent {exchange}s or more rungs"
+            )
+    return Diagnosis(numbers, tuple(warnings), _table(rungs, exchange))
+
+
+def summary(tree: xarray.DataTree) -> Rungs:
+    """Numbers of each rung, over all chains."""
+    ladder, exchange = _ladder(tree), _exchange(tree)
+    temperature, energy = ladder["temperature"].values, ladder["energy"].values
+    # Energies estimated on batches are noisy: their lowest would be none that was visited.
+    exact = ladder["batch_size"].values == ladder["batch_size"].values[0]
+    unfed = [_unfed(ladder, k) for k in range(len(temperature) - 1)]
+    # A rung that never tried has not exchanged anything; the hottest has nothing to try.
+    rate = [*np.nan_to_num(_means(ladder[f"{exchange}_rate"].values[:-1])), np.nan]
+    return Rungs(
+        temperature=temperature,
+        batch_size=ladder["batch_size"].values,
+        acceptance=ladder["acceptance_rate"].values.min(axis=1),
+        noise=ladder["log_ratio_noise"].values.mean(axis=1),
+        exchange=np.array(rate),
+        exchange_noise=_means(ladder[f"{exchange}_noise"].values),
+        energy=(energy.mean(axis=(1, 2)) - energy[exact].min()) / temperature,
+        unfed=np.array([*unfed, np.nan]),
+    )
+
+
+def ladder_warnings(tree: xarray.DataTree) -> Iterator[str]:
+    """What speaks against a ladder, with advice."""
+    rungs, exchange, ladder = summary(tree), _exchange(tree), _ladder(tree)
+    for k, rate in enumerate(rungs.acceptance):
+        if rate < MIN_RATE:
+            yield f"{_name(rungs, k)} accepts only {rate:.1%} of its moves in a chain: use a smaller step"
+    yield from _about_noise(rungs, exchange, settings_of(tree).get("penalty"))
+    energy = ladder["energy"].values
+    for k, rate in enumerate(rungs.exchange[:-1]):
+        pair = f"rungs {k} and {k + 1} (T = {rungs.temperature[k]:.4g} and {rungs.temperature[k + 1]:.4g})"
+        if energy[k].max() < energy[k + 1].min():
+            yield f"{pair} do not overlap: no state of one has an energy that the other knows; put rungs between them"
+        elif rate < MIN_RATE:
+            yield f"{pair} hardly overlap: {rate:.1%} of {exchange}s are accepted; put a rung between them"
+    for k, share in enumerate(rungs.unfed[:-1]):
+        if share > MAX_UNFED:
+            yield (
+                f"{_name(rungs, k)} finds nothing to jump to in {share:.1%} of its states: rings of rung {k + 1} are "
+                "empty there; use wider rings, a longer feed or a rung between them"
+            )
+    if "round_trips" in ladder:
+        trips = ladder["round_trips"].values
+        if not trips.all():
+            yield (
+                f"{int((trips == 0).sum())} of {trips.size} chains made no round trip between the coldest and the "
+                "hottest rung: run longer or use more rungs"
+            )
+
+
+def _about_noise(rungs: Rungs, exchange: str, penalty: bool | None) -> Iterator[str]:
+    for k, (noise, between) in enumerate(zip(rungs.noise, rungs.exchange_noise, strict=True)):
+        if noise > MAX_NOISE:
+            yield f"log-ratio noise {noise:.1f} of {_name(rungs, k)} is above {MAX_NOISE:g}: use larger batches"
+        if between > MAX_NOISE:
+            yield (
+                f"log-ratio noise {between:.1f} of {exchange}s of {_name(rungs, k)} is above {MAX_NOISE:g}: "
+                "use larger batches or a rung between it and the next"
+            )
+        # The noise heats a rung only where nothing corrects for it.
+        hot = float(implied_temperature(noise)) if penalty is False else 1.0
+        if hot > MAX_HEATING:
+            yield (
+                f"without penalty the noise heats {_name(rungs, k)} to up to T = {hot * rungs.temperature[k]:.4g}: "
+                "use penalty=True or larger batches"
+            )
+
+
+def _unfed(ladder: Any, k: int) -> float:
+    """Share of rung k's states whose ring of rung k + 1 is empty: when it wanted to jump, or at the end."""
+    if "empty_rings" not in ladder:
+        return np.nan
+    found = float(np.nan_to_num(_means(ladder["empty_rings"].values[k : k + 1]))[0])
+    edges, filled = ladder["ring_edges"].values[k + 1], ladder["ring_occupancy"].values[k + 1] > 0
+    at_the_end = [
+        1 - filled[chain][np.searchsorted(edges[chain], energies, side="right")].mean()
+        for chain, energies in enumerate(ladder["energy"].values[k])
+    ]
+    return max(found, float(np.mean(at_the_end)))
+
+
+def _means(values: np.ndarray) -> np.ndarray:
+    """Means (rung,) over the chains of (rung, chain) that have a number; NaN if none has."""
+    known = np.isfinite(values)
+    count = known.sum(axis=1)
+    return np.where(count > 0, np.where(known, values, 0).sum(axis=1) / np.maximum(count, 1), np.nan)
+
+
+def _ladder(tree: Any) -> Any:
+    if "ladder" not in tree.children:
+        raise ValueError(f"tree must have a group ladder, got {sorted(tree.children)}")
+    return tree["ladder"]
+
+
+def _exchange(tree: Any) -> str:
+    return "jump" if "jump_rate" in _ladder(tree) else "swap"
+
+
+def _name(rungs: Rungs, k: int) -> str:
+    return f"rung {k} (T = {rungs.temperature[k]:.4g})"
+
+
+def _table(rungs: Rungs, exchange: str) -> str:
+    """A line for each rung; a column that says nothing is left out."""
+    columns = {
+        "rung": [str(k) for k in range(len(rungs.temperature))],
+        "T": [f"{value:.4g}" for value in rungs.temperature],
+        "batch": [f"{value:,}" if value else "" for value in rungs.batch_size],
+        "acceptance": _rounded(rungs.acceptance),
+        "noise": _rounded(rungs.noise),
+        f"{exchange} rate": _rounded(rungs.exchange),
+        "energy/T": _rounded(rungs.energy),
+        "unfed": _rounded(rungs.unfed),
+    }
+    told = {name: cells for name, cells in columns.items() if any(cells)}
+    widths = [max(len(name), *map(len, cells)) for name, cells in told.items()]
+    lines = [tuple(told), *zip(*told.values(), strict=True)]
+    return "\n".join(
+        "  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True)) for line in lines
+    )
+
+
+def _rounded(values: np.ndarray) -> list[str]:
+    return ["" if np.isnan(value) else f"{value:.2f}" for value in values]

@@ -1,0 +1,39 @@
+"""A small run in a process of its own, to be killed: resumed_run.py SAMPLER STORE DRAWS."""
+
+import sys
+
+import jax.numpy as jnp
+import numpy as np
+
+import mintmc
+from mintmc.run import saver
+
+SAMPLERS = {
+    "mint": mintmc.MINT(50, alpha=0.5, proposal=mintmc.RandomWalk(preconditioner="diagonal")),
+    "equi-energy": mintmc.EquiEnergy(
+        mintmc.Ladder([1, 4, 16], [None, 300, 100]), mintmc.Langevin(), round_length=70, capacity=50
+    ),
+    "sgld": mintmc.SGLD(batch_size=50, step_size=1e-5),
+    "metropolis-hastings": mintmc.MetropolisHastings(mintmc.Langevin()),
+    "parallel-tempering": mintmc.ParallelTempering(mintmc.Ladder([1, 4, 16], [None, 300, 100])),
+}
+
+
+def log_likelihood(params, x):
+    return -0.5 * (x - params["a"]) ** 2 - 0.5 * (x - params["b"].sum()) ** 2
+
+
+def posterior():
+    return mintmc.Posterior(log_likelihood, np.random.default_rng(0).normal(size=2000))
+
+
+def run(name, out, draws, **settings):
+    settings = {"warmup": 500, "chains": 2, "progress": False} | settings
+    init = {"a": 0.0, "b": jnp.zeros(2)}
+    return mintmc.sample(posterior(), SAMPLERS[name], init=init, draws=draws, out=out, **settings)
+
+
+if __name__ == "__main__":
+    # As often as possible, so that a random moment is often one of saving.
+    saver._SECONDS_BETWEEN, saver._SHARE = 0.0, 1e9
+    run(sys.argv[1], sys.argv[2], int(sys.argv[3]))

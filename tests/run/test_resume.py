@@ -1,0 +1,122 @@
+"""A run that was stopped, by whatever means, goes on to the draws that it would have made."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from resumed_run import SAMPLERS, posterior, run
+
+import mintmc
+from mintmc.result.diagnose import draws_group
+
+DRAWS = 2000
+
+
+def arrays(tree):
+    """Everything that depends on the draws."""
+    found = {}
+    for group in (draws_group(tree), "sample_stats", "ladder"):
+        if group in tree.children:
+            found |= {f"{group}.{name}": values for name, values in tree[group].data_vars.items()}
+    return found
+
+
+def assert_same(one, other):
+    one, other = arrays(one), arrays(other)
+    assert one.keys() == other.keys()
+    for name, values in one.items():
+        if "draw" in values.dims:
+            np.testing.assert_array_equal(values, other[name], err_msg=name)
+        else:  # means over all draws, added up in other portions
+            np.testing.assert_allclose(values, other[name], rtol=1e-12, err_msg=name)
+
+
+def kill_at_random_moments(name, path, kills, seed):
+    """Start the run again and again, and kill it; from the start of the process to well into its draws."""
+    rng = np.random.default_rng(seed)
+    command = [sys.executable, str(Path(__file__).with_name("resumed_run.py")), name, str(path), str(DRAWS)]
+    killed = 0
+    while killed < kills:
+        process = subprocess.Popen(command)
+        # Time to import and compile differs from machine to machine: count from the first sign of the store.
+        while process.poll() is None and not (path / "zarr.json").exists():
+            time.sleep(0.01)
+        time.sleep(rng.exponential(1.5))
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            killed += 1
+        elif process.returncode == 0:
+            return killed
+        process.wait()
+    return killed
+
+
+@pytest.mark.parametrize("name", ["mint", "equi-energy", "sgld"])
+@pytest.mark.parametrize("kills", [2, pytest.param(30, marks=pytest.mark.slow)])
+def test_killed_at_random_moments_it_goes_on_bit_for_bit(name, kills, tmp_path):
+    path = tmp_path / "run.zarr"
+    assert kill_at_random_moments(name, path, kills, seed=kills) >= 1
+    assert_same(run(name, path, DRAWS), run(name, None, DRAWS))
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_more_draws_can_be_asked_for_later(name, tmp_path):
+    path = tmp_path / "run.zarr"
+    run(name, path, 230)
+    longer = mintmc.resume(path, posterior(), draws=500, progress=False)
+    assert_same(longer, run(name, None, 500))
+
+
+def test_a_finished_run_is_returned_as_it_is(tmp_path, monkeypatch):
+    first = run("mint", tmp_path / "run.zarr", 100)
+    monkeypatch.setattr("mintmc.run.sample.ChainRun", None)  # nothing is run
+    assert_same(run("mint", tmp_path / "run.zarr", 100), first)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [({"seed": 4}, "seed was 0, now 4"), ({"chains": 3}, "chains was 2, now 3"), ({"thin": 2}, "thin was 1, now 2")],
+)
+def test_another_run_is_refused(changes, said, tmp_path):
+    run("mint", tmp_path / "run.zarr", 50)
+    with pytest.raises(ValueError, match=said):
+        run("mint", tmp_path / "run.zarr", 100, **changes)
+
+
+def test_another_sampler_model_or_data_are_refused(tmp_path):
+    path = tmp_path / "run.zarr"
+    run("mint", path, 50)
+    with pytest.raises(ValueError, match="sampler was MINT, now SGLD"):
+        run("sgld", path, 100)
+    same = posterior()
+    with pytest.raises(ValueError, match="model was"):
+        mintmc.resume(path, mintmc.Posterior(lambda p, x: -(x - p["a"]) ** 2 * p["b"][0], same.data.rows), draws=100)
+    with pytest.raises(ValueError, match="data was"):
+        mintmc.resume(path, mintmc.Posterior(same.log_likelihood, same.data.rows + 1), draws=100)
+
+
+def test_a_full_disk_is_said_and_loses_nothing(tmp_path, monkeypatch):
+    path = tmp_path / "run.zarr"
+    run("mint", path, 100)
+    with pytest.MonkeyPatch.context() as patch:
+
+        def full(*args, **kwargs):
+            raise OSError(28, "No space left on device")
+
+        patch.setattr(np, "savez", full)
+        with pytest.raises(OSError, match=r"could not be saved to .*run.zarr.*100 draws.* is safe"):
+            run("mint", path, 300)
+    assert_same(run("mint", path, 300), run("mint", None, 300))
+
+
+def test_the_store_opens_with_xarray(tmp_path):
+    import xarray
+
+    run("equi-energy", tmp_path / "run.zarr", 100)
+    tree = xarray.open_datatree(tmp_path / "run.zarr", engine="zarr")
+    assert {"posterior", "sample_stats", "ladder"} == set(tree.children)
+    assert tree["ladder"]["energy"].dims == ("rung", "chain", "draw")

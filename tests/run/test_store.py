@@ -1,0 +1,161 @@
+"""A store is valid at every moment: whatever fails, what was committed stays, and the rest can be made again."""
+
+import errno
+import json
+import os
+import time
+
+import numpy as np
+import pytest
+import xarray
+import zarr.storage._local
+
+from mintmc.run.store import RunStore, open_run, read_record
+
+CHAINS, PARTS, PER_PART = 2, 2, 40
+
+
+def part_of(first, draws=PER_PART):
+    """A tree like that of a run: draws that know their number, a statistic, and something that is not a draw."""
+    number = np.broadcast_to(np.arange(first, first + draws), (CHAINS, draws)).astype(float)
+    coords = {"chain": np.arange(CHAINS), "draw": np.arange(first, first + draws)}
+    theta = xarray.Dataset({"theta": (("chain", "draw", "d"), np.stack([number, -number], -1))}, coords)
+    stats = xarray.Dataset({"energy": (("chain", "draw"), number)}, coords)
+    ladder = xarray.Dataset({"rate": (("rung",), np.full(3, float(first)))})
+    return xarray.DataTree.from_dict({"posterior": theta, "sample_stats": stats, "ladder": ladder})
+
+
+def write(path, parts=PARTS):
+    """Go on with the store until all parts are there, as a run does."""
+    store = RunStore(path)
+    while (done := 0 if store.done is None else store.done["drawn"]) < parts * PER_PART:
+        tree = part_of(done)
+        store.append(tree)
+        store.commit({"seed": 1}, {"drawn": done + PER_PART}, [np.arange(done + PER_PART), np.array(1.5)])
+
+
+def check_valid(path, draws):
+    tree = open_run(path)
+    expected = np.broadcast_to(np.arange(draws), (CHAINS, draws))
+    np.testing.assert_array_equal(tree["posterior"]["theta"].values[..., 0], expected)
+    np.testing.assert_array_equal(tree["sample_stats"]["energy"].values, expected)
+    np.testing.assert_array_equal(tree["posterior"]["draw"].values, np.arange(draws))
+    np.testing.assert_array_equal(RunStore(path).checkpoint()[0], np.arange(draws))
+    tree.close()
+
+
+def test_parts_come_back_as_one(tmp_path):
+    write(tmp_path / "run.zarr")
+    check_valid(tmp_path / "run.zarr", PARTS * PER_PART)
+    assert open_run(tmp_path / "run.zarr").attrs["seed"] == 1
+    assert len(list((tmp_path / "run.zarr").glob("checkpoint-*"))) == 1
+
+
+def test_what_is_not_committed_is_not_seen(tmp_path):
+    write(tmp_path / "run.zarr", parts=1)
+    RunStore(tmp_path / "run.zarr").append(part_of(PER_PART))
+    check_valid(tmp_path / "run.zarr", PER_PART)
+    write(tmp_path / "run.zarr", parts=2)
+    check_valid(tmp_path / "run.zarr", 2 * PER_PART)
+
+
+class FaultAt:
+    """Counts every write, rename and fsync, and fails at one of them."""
+
+    def __init__(self, monkeypatch, at, error):
+        self.count, self.at, self.error = 0, at, error
+        for owner, name in ((zarr.storage._local, "_put"), (os, "replace"), (os, "fsync"), (np, "savez")):
+            monkeypatch.setattr(owner, name, self.wrap(getattr(owner, name)))
+
+    def wrap(self, function):
+        def wrapped(*args, **kwargs):
+            self.count += 1
+            if self.count == self.at:
+                raise self.error
+            return function(*args, **kwargs)
+
+        return wrapped
+
+
+def let_threads_finish(path):
+    """Zarr writes in threads; those that did not fail go on for a moment. A killed process has none."""
+    before = None
+    while (now := sorted(path.rglob("*"))) != before:
+        before = now
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("error", "every"), [(OSError(errno.ENOSPC, "No space left on device"), 1), (RuntimeError("killed"), 5)], ids=str
+)
+def test_a_fault_at_any_write_leaves_a_store_that_goes_on(tmp_path, error, every):
+    with pytest.MonkeyPatch.context() as patch:
+        counter = FaultAt(patch, 0, error)
+        write(tmp_path / "counted.zarr")
+    assert counter.count > 30
+    for at in range(1, counter.count + 1, every):
+        path = tmp_path / f"{at}.zarr"
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(type(error)):
+            FaultAt(patch, at, error)
+            write(path)
+        let_threads_finish(path)
+        if path.exists() and (path / "zarr.json").exists() and "mintmc_run" in (path / "zarr.json").read_text():
+            check_valid(path, read_record(path)["drawn"])
+        write(path)
+        check_valid(path, PARTS * PER_PART)
+
+
+def test_a_store_whose_end_is_written_in_place_would_be_caught(tmp_path):
+    """The broken twin: array lengths that readers see before the commit."""
+    write(tmp_path / "run.zarr", parts=1)
+    store = RunStore(tmp_path / "run.zarr")
+    store.append(part_of(PER_PART))
+    document = json.loads((tmp_path / "run.zarr/zarr.json").read_text())
+    document["consolidated_metadata"]["metadata"]["posterior/theta"] = store.members["posterior/theta"]
+    (tmp_path / "run.zarr/zarr.json").write_text(json.dumps(document))
+    with pytest.raises((ValueError, AssertionError)):
+        check_valid(tmp_path / "run.zarr", PER_PART)
+
+
+def make_file(path):
+    path.write_text("precious")
+
+
+def make_folder(path):
+    path.mkdir()
+    (path / "notes.txt").write_text("precious")
+
+
+def make_other_store(path):
+    zarr.open_group(path, mode="w").create_array("x", shape=(3,), dtype="f4")
+
+
+def make_truncated(path):
+    write(path)
+    (path / "zarr.json").write_bytes((path / "zarr.json").read_bytes()[:100])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (make_file, "new path or a run of mintmc"),
+        (make_folder, "new path or a run of mintmc"),
+        (make_other_store, "new path or a run of mintmc"),
+        (make_truncated, "damaged"),
+    ],
+)
+def test_what_is_not_ours_is_refused_and_left_alone(tmp_path, make, message):
+    path = tmp_path / "out"
+    make(path)
+    before = {file: file.read_bytes() for file in [path, *path.rglob("*")] if file.is_file()}
+    with pytest.raises(ValueError, match=message):
+        RunStore(path)
+    assert {file: file.read_bytes() for file in [path, *path.rglob("*")] if file.is_file()} == before
+
+
+def test_a_lost_or_cut_checkpoint_is_said(tmp_path):
+    write(tmp_path / "run.zarr")
+    checkpoint = next((tmp_path / "run.zarr").glob("checkpoint-*"))
+    checkpoint.write_bytes(checkpoint.read_bytes()[:50])
+    with pytest.raises(ValueError, match="damaged: its checkpoint"):
+        RunStore(tmp_path / "run.zarr").checkpoint()
