@@ -94,7 +94,7 @@ def test_another_sampler_model_or_data_are_refused(tmp_path):
         run("sgld", path, 100)
     same = posterior()
     with pytest.raises(ValueError, match="model was"):
-        mintmc.resume(path, mintmc.Posterior(lambda p, x: -(x - p["a"]) ** 2 * p["b"][0], same.data.rows), draws=100)
+        mintmc.resume(path, mintmc.Posterior(lambda p, x: -((x - p["a"]) ** 2) * p["b"][0], same.data.rows), draws=100)
     with pytest.raises(ValueError, match="data was"):
         mintmc.resume(path, mintmc.Posterior(same.log_likelihood, same.data.rows + 1), draws=100)
 

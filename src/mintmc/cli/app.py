@@ -17,6 +17,7 @@ import typer
 from mintmc.cli import model_file, options
 from mintmc.cli.options import SAMPLERS
 from mintmc.result.diagnose import diagnose
+from mintmc.run.processes import join
 from mintmc.run.sample import resume as mintmc_resume
 from mintmc.run.sample import sample as mintmc_sample
 
@@ -91,9 +92,15 @@ def sample(
         "run.zarr"
     ),
     progress: Annotated[bool, typer.Option(help="Show progress bars.")] = True,
+    coordinator: Annotated[str | None, typer.Option(help="HOST:PORT of the first of several processes.")] = None,
+    processes: Annotated[int | None, typer.Option(help="How many processes share the run.")] = None,
+    process_id: Annotated[int | None, typer.Option(help="Which of them this is, from 0.")] = None,
+    distributed: Annotated[bool, typer.Option(help="Find all three from Slurm, Kubernetes or MPI.")] = False,
 ) -> None:
     """Sample FILE's posterior. Settings of the sampler, its proposal and ladder are options too: --batch-size 1000."""
     with _mistakes():
+        if distributed or coordinator is not None:
+            join(coordinator, processes, process_id)
         model = model_file.load(file)
         settings = options.parse_pairs(context.args)
         chosen = model.sampler if sampler is None and not settings else options.build_sampler(sampler or "", settings)

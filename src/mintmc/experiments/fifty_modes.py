@@ -73,18 +73,22 @@ class Scale:
 STANDARD = Scale(
     d=50,
     n=100_000,
-    ladder=mixed_ladder(100_000, growth=1.4, rungs=15, factor=1.3),
+    ladder=mixed_ladder(100_000, growth=1.4, rungs=15, factor=1.0),
     draws=12_500,
-    warmup=1000,
-    feed=2000,
-    published_draws=10_000,
-    published_warmup=2000,
+    warmup=800,
+    feed=1000,
+    published_draws=5000,
+    published_warmup=1000,
     plain_draws=12_500,
-    reference_scans=10_000,
-    reference_warmup=2000,
-    sweeps_compared=100,
-    large_sweeps=20,
+    reference_scans=3500,
+    reference_warmup=500,
+    sweeps_compared=40,
+    large_sweeps=0,
     shown=2000,
+    # The hottest rungs find the modes, and cost next to nothing.
+    steps=(1,) * 10 + (2, 2, 3, 4, 4),
+    jump_probability=0.25,
+    round_length=200,
 )
 
 SCALES = {
@@ -109,7 +113,14 @@ SCALES = {
     ),
     "standard": STANDARD,
     "paper": replace(
-        STANDARD, draws=150_000, published_draws=150_000, published_warmup=10_000, plain_draws=150_000, feed=10_000
+        STANDARD,
+        draws=150_000,
+        published_draws=150_000,
+        published_warmup=10_000,
+        plain_draws=150_000,
+        feed=10_000,
+        reference_scans=20_000,
+        large_sweeps=20,
     ),
 }
 
@@ -207,26 +218,31 @@ def run_all(sizes: Scale, progress: bool) -> dict[str, Any]:
             warmup=sizes.reference_warmup,
             seed=4,
         ),
-        "full": run(
-            "cost: equi-energy on all data",
-            posterior,
-            replace(ours(sizes, full), feed=short),
-            origin,
-            draws=short,
-            warmup=short,
-            seed=5,
-        ),
+        # For the cost alone: step for step the same, with and without batches.
+        **{
+            name: run(
+                f"cost: {name}",
+                posterior,
+                replace(ours(sizes, ladder), feed=short, steps=None),
+                origin,
+                draws=short,
+                warmup=short,
+                seed=5,
+            )
+            for name, ladder in (("mixed", sizes.ladder), ("full", full))
+        },
     }
 
 
 def costs(sizes: Scale, trees: dict[str, Any], progress: bool) -> dict[str, Any]:
     """Data and wall time of a sweep with and without batches, here and at n = 1e6 with a ladder up to T = 837."""
-    mixed, full = ours(sizes), ours(sizes, full_batches(sizes.ladder))
-    large = mixed_ladder(LARGE_N, growth=1.4, rungs=LARGE_RUNGS, factor=1.3)
+    alike = replace(sizes, steps=None)
+    mixed, full = ours(alike), ours(alike, full_batches(sizes.ladder))
+    large = mixed_ladder(LARGE_N, growth=1.4, rungs=LARGE_RUNGS, factor=1.0)
     plain = replace(sizes, d=50, n=LARGE_N, ladder=large, steps=None, chains=1)
     large_mixed, large_full = ours(plain), ours(plain, full_batches(large))
     numbers: dict[str, Any] = {
-        "mintee": fifty_modes_numbers.cost_numbers(trees["ours"], sizes.n),
+        "mintee": fifty_modes_numbers.cost_numbers(trees["mixed"], sizes.n),
         "full": fifty_modes_numbers.cost_numbers(trees["full"], sizes.n),
         "mintee_counted": fifty_modes_numbers.counted_data(mixed, sizes.n),
         "full_counted": fifty_modes_numbers.counted_data(full, sizes.n),

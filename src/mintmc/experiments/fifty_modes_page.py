@@ -132,7 +132,8 @@ def rung_table(rungs: Sequence[dict[str, Any]]) -> str:
         lines.append(
             f"| {r['temperature']:.4g} | {r['batch_size']:,} | {r['ours']:.2f} ± {r['error']:.2f} | "
             f"{r['reference']:.2f} ± {r['reference_error']:.2f} | {r['relative_difference']:+.1%} | {r['z']:+.1f} | "
-            f"{r['acceptance']:.2f} | {r['noise']:.2f} | {_known(r['jump_acceptance'], '.2f')} | {_known(r['swap_rate'], '.2f')} |"
+            f"{r['acceptance']:.2f} | {r['noise']:.2f} | "
+            f"{_known(r['jump_acceptance'], '.2f')} | {_known(r['swap_rate'], '.2f')} |"
         )
     return "\n".join(lines)
 
@@ -147,7 +148,8 @@ def published_table(rungs: Sequence[dict[str, Any]]) -> str:
     for r in rungs:
         lines.append(
             f"| {r['temperature']:.2f} | {r['batch_size']:,} | {r['mean']:.1f} ± {r['sd']:.1f} | "
-            f"{r['smallest']:.1f} | {r['largest']:.1f} | {_known(r['jump_acceptance'], '.2g')} | {_known(r['empty_rings'], '.0%')} |"
+            f"{r['smallest']:.1f} | {r['largest']:.1f} | "
+            f"{_known(r['jump_acceptance'], '.2g')} | {_known(r['empty_rings'], '.0%')} |"
         )
     return "\n".join(lines)
 

@@ -236,7 +236,7 @@ class LadderRun:
 
     def _warm(self, k: int, chain: int, r: Round) -> float:
         state, adaptation, tuning = self.states[k][chain]
-        key = key_of(self.task.seed, Purpose.warmup, chain, k)
+        key = key_of(self.task.seed, Purpose.warmup, self.task.first_chain + chain, k)
         warm = self.programs[k][0]
         state, adaptation, totals = warm(state, adaptation, key, *ints(r.first, r.last), self._supplies(k, chain))
         self.states[k][chain] = LaneState(state, adaptation, tuning)
@@ -245,7 +245,7 @@ class LadderRun:
 
     def _draw(self, k: int, chain: int, r: Round) -> float:
         state, adaptation, tuning = self.states[k][chain]
-        key = key_of(self.task.seed, Purpose.draw, chain, k)
+        key = key_of(self.task.seed, Purpose.draw, self.task.first_chain + chain, k)
         first, last = self.made[k], self.made[k] + r.last - r.first
         state, record = self.programs[k][1](state, tuning, key, *ints(first, last), self._supplies(k, chain))
         self.states[k][chain] = LaneState(state, adaptation, tuning)
@@ -269,7 +269,7 @@ class LadderRun:
         for k in (rung for rung in r.drawing if rung > 0):
             for chain, shelf in enumerate(self.fresh[k]):
                 energy, states = jax.tree.map(lambda leaf: leaf[:made], shelf)
-                rng = np.random.default_rng([self.task.seed, r.number, k, chain])
+                rng = np.random.default_rng([self.task.seed, r.number, k, self.task.first_chain + chain])
                 self.rings[k][self._group(chain)].file(energy, states, rng)
             self.stores[k] = [self._store(k, group) for group in range(self._groups)]
 
@@ -310,7 +310,9 @@ class LadderRun:
 
     def _start(self, k: int, chain: int, init: Any) -> LaneState:
         theta = self.task.thetas[chain]
-        state = init(key_of(self.task.seed, Purpose.start, chain, k), theta, self._supplies(k, chain))
+        state = init(
+            key_of(self.task.seed, Purpose.start, self.task.first_chain + chain, k), theta, self._supplies(k, chain)
+        )
         # A step of a posterior worth n/T observations is about this large.
         first_step = np.sqrt(self.ladder.temperatures[k] / max(self.task.posterior.n, 1))
         adaptation = adapt.start(self.sampler.proposal, theta, float(first_step))

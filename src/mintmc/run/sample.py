@@ -22,11 +22,12 @@ from mintmc.run.encode import decode
 from mintmc.run.initial import PerChain, check_start, initial_states
 from mintmc.run.interrupt import Interrupt
 from mintmc.run.lane import Purpose, Session, Task, cores, key_of
+from mintmc.run.processes import join_parts, own_chains, part_path, wait_for_all
 from mintmc.run.progress import Display
 from mintmc.run.provenance import differences, provenance
 from mintmc.run.rounds import LadderRun
 from mintmc.run.saver import Saver
-from mintmc.run.store import RunStore, open_run, read_record
+from mintmc.run.store import RunStore, is_new, open_run, read_record
 from mintmc.samplers import MINT, MINTEE, SGHMC, SGLD, EquiEnergy, MetropolisHastings, ParallelTempering, Sampler
 from mintmc.samplers.base import check_has_data
 
@@ -101,13 +102,21 @@ def sample(
     begun = time.perf_counter()
     thetas, unravel, example = initial_states(init, chains, key_of(seed, Purpose.init))
     task = _task(posterior, sampler, thetas, unravel, example, seed, draws, warmup, thin)
-    store, record = None, {}
+    processes = jax.process_count()
+    record: dict[str, Any] = {}
     if out is not None:
-        each = [unravel(theta) for theta in thetas]
-        record = provenance(posterior, sampler, each, chains=chains, warmup=warmup, thin=thin, seed=seed)
-        store = _open_store(out, record)
-        if store.done is not None and store.done["drawn"] >= draws:
+        settings = {"chains": chains, "warmup": warmup, "thin": thin, "seed": seed, "processes": processes}
+        record = provenance(posterior, sampler, [unravel(theta) for theta in thetas], **settings)
+        if (done := _stored(out, record)) and done["drawn"] >= draws:
             return open_run(out)
+    if processes > 1:
+        own = _own_chains(task, chains, out)
+        task = task._replace(thetas=[thetas[chain] for chain in own], first_chain=own.start)
+    here = out if out is None or processes == 1 else part_path(out, jax.process_index())
+    store = None
+    if here is not None:
+        _stored(here, record)
+        store = RunStore(here)
 
     run: ChainRun | LadderRun = (LadderRun if isinstance(task.sampler, EquiEnergy) else ChainRun)(task)
     timings = {"compile": 0.0, "warmup": 0.0, "sampling": 0.0}
@@ -122,7 +131,7 @@ def sample(
     saver = Saver(store, tree_of, {**record, "draws": draws})
     with Display(progress) as display, Interrupt() as interrupt, ThreadPoolExecutor(cores(run.lanes)) as pool:
         session = Session(pool, display, interrupt, saver)
-        run.compile(pool, saver.room(draws, chains, task.dim))
+        run.compile(pool, saver.room(draws, len(task.thetas), task.dim))
         saver.restore(run)
         compiled = time.perf_counter()
         timings["compile"] = compiled - begun
@@ -135,6 +144,11 @@ def sample(
         saver.save(run)
     if run.drawn < draws:
         _say_interrupted(run.drawn, draws, out)
+    if out is not None and processes > 1:
+        wait_for_all("parts are finished")
+        if jax.process_index() == 0:
+            join_parts(out, {**record, "draws": draws, "warmed": warmup})
+        wait_for_all("parts are joined")
     return tree_of(run) if out is None else open_run(out)
 
 
@@ -200,11 +214,20 @@ def _task(posterior, sampler, thetas, unravel, example, seed, draws, warmup, thi
     return Task(posterior, sampler, thetas, unravel, reference, seed, draws, warmup, thin)
 
 
-def _open_store(out: str | Path, record: dict[str, Any]) -> RunStore:
-    store = RunStore(out)
-    if store.done is not None and (found := differences(store.done, record)):
+def _stored(out: str | Path, record: dict[str, Any]) -> dict[str, Any] | None:
+    """What a store says of its run, None if it is new; refuses another run."""
+    done = None if is_new(Path(out)) else read_record(out)
+    if done is not None and (found := differences(done, record)):
         raise ValueError(f"out must be a new path or the same run, got {out}, which differs: {'; '.join(found)}")
-    return store
+    return done
+
+
+def _own_chains(task: Task, chains: int, out: str | Path | None) -> range:
+    if out is None:
+        raise ValueError("out must be given where several processes share a run, got None")
+    if getattr(task.sampler, "share_rings", False):
+        raise ValueError("share_rings must be False where several processes share a run, got True")
+    return own_chains(chains)
 
 
 def _say_interrupted(drawn: int, draws: int, out: str | Path | None) -> None:

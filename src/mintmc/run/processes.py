@@ -1,0 +1,72 @@
+"""One run on several processes, on one machine or many: chains are shared out, each process writes its own part.
+
+JAX's own runtime joins the processes (``jax.distributed``). A chain's draws depend on the seed and its number alone, so
+it does not matter which process runs it. Each part is a run store of its own, which survives like any other; when all
+are finished the first process joins them into one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from mintmc.run.store import RunStore, open_run
+
+_DRAWS_AT_A_TIME = 10_000
+_PER_CHAIN = ("step_size", "data_touched_setup")
+
+
+def join(coordinator: str | None, processes: int | None, process_id: int | None) -> None:
+    """Become one of several processes; what is None is found out from Slurm, Kubernetes or MPI, as JAX does."""
+    jax.distributed.initialize(coordinator, processes, process_id)
+
+
+def own_chains(chains: int) -> range:
+    """The chains that run in this process."""
+    count, index = jax.process_count(), jax.process_index()
+    if chains < count:
+        raise ValueError(f"chains must be at least the number of processes, {count}, got {chains}")
+    return range(chains * index // count, chains * (index + 1) // count)
+
+
+def part_path(out: str | Path, index: int) -> Path:
+    """Where a process writes."""
+    return Path(f"{out}.part-{index}")
+
+
+def wait_for_all(name: str) -> None:
+    """Go on only when every process has come this far."""
+    from jax.experimental.multihost_utils import sync_global_devices
+
+    sync_global_devices(name)
+
+
+def join_parts(out: str | Path, record: dict[str, Any]) -> None:
+    """One store from those of all processes, a piece at a time; run by the first of them."""
+    import xarray
+
+    parts = [open_run(part_path(out, index)) for index in range(jax.process_count())]
+    store = RunStore(out)
+    drawn = min(part["sample_stats"].sizes["draw"] for part in parts)
+    done = 0 if store.done is None else store.done["drawn"]
+    attributes = dict(parts[0].attrs)
+    attributes |= {name: [value for part in parts for value in part.attrs[name]] for name in _PER_CHAIN}
+    attributes["undefined_moves"] = sum(int(part.attrs["undefined_moves"]) for part in parts)
+    while done < drawn:
+        piece = slice(done, min(done + _DRAWS_AT_A_TIME, drawn))
+        groups = {}
+        for name in parts[0].children:
+            these = [part[name].to_dataset().isel(draw=piece) for part in parts]
+            whole = xarray.concat(
+                these, "chain", data_vars="minimal", coords="minimal", compat="override", join="override"
+            )
+            groups[name] = whole.assign_coords(chain=np.arange(whole.sizes["chain"])).load()
+            groups[name].attrs |= attributes if name != "ladder" else {}
+        store.append(xarray.DataTree.from_dict(groups))
+        done = piece.stop
+        store.commit(attributes, {**record, "drawn": done}, [])
+    for part in parts:
+        part.close()
