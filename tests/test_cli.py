@@ -1,11 +1,15 @@
 import subprocess
 import sys
 
+import numpy as np
+import pytest
 from typer.testing import CliRunner
 
 import mintmc
 from mintmc.cli import app
+from mintmc.cli.options import SAMPLERS, build_sampler, parse_pairs
 from mintmc.experiments import tied_means
+from mintmc.run.store import open_run
 
 
 def test_version():
@@ -43,7 +47,118 @@ def test_an_unknown_experiment_is_refused_with_what_there_is():
 
 def test_importing_is_light():
     # What a run needs only at its end, and what takes long to import, is imported then.
-    heavy = ("matplotlib", "arviz_stats", "xarray", "scipy.stats", "typer")
+    heavy = ("matplotlib", "arviz_stats", "xarray", "scipy.stats", "typer", "zarr", "pyarrow", "sklearn")
     code = f"import sys, mintmc; print([m for m in {heavy!r} if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]", mintmc.__name__
+
+
+MODEL = """
+import numpy as np, mintmc
+x = np.random.default_rng(0).normal(3.0, 1.0, size=2_000)
+posterior = mintmc.Posterior(lambda p, x: -0.5 * (x - p["mean"]) ** 2, x)
+init = {"mean": 3.0}
+"""
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, [*map(str, arguments), "--no-progress"])
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "model.py"
+    path.write_text(MODEL)
+    return path
+
+
+def test_sample_and_resume(model, tmp_path):
+    out = tmp_path / "run.zarr"
+    settings = ("--sampler", "mint", "--batch-size", 100, "--alpha", 0.5, "--step-size", 0.4, "--out", out)
+    result = invoke("sample", model, *settings, "--draws", 200, "--warmup", 50, "--chains", 2)
+    assert result.exit_code == 0, result.output
+    assert "ESS" in result.output
+    assert result.output.endswith(f"draws: {out}\n")
+    result = invoke("resume", out, model, "--draws", 300)
+    assert result.exit_code == 0, result.output
+    tree = open_run(out)
+    assert tree["tempered_posterior"].sizes["draw"] == 300
+    assert tree.attrs["step_size"] == [pytest.approx(0.4)] * 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--sampler", "mint", "--alpha", "0.5"], "mint needs --batch-size"),
+        (["--sampler", "mint", "--batch-size", "100", "--alpha", "2"], "alpha must be in (0, 1), got 2"),
+        (
+            ["--sampler", "mint", "--batch-size", "9999", "--alpha", "0.5"],
+            "batch_size must be in [1, n=2000], got 9999",
+        ),
+        (["--sampler", "mint", "--batchsize", "9", "--alpha", "0.5"], "mint must have settings batch_size"),
+        (["--sampler", "nuts"], "sampler must be one of mint, "),
+        (["--sampler", "equi-energy"], "ladder must be given by --temperatures"),
+        (["--sampler", "equi-energy", "--temperatures", "1,1"], "temperatures must increase strictly from 1"),
+        (["--sampler", "mint", "--batch-size", "100", "--alpha", "0.5", "--draws", "0"], "draws must be at least 1"),
+        ([], "--sampler must be given"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(model, tmp_path, arguments, said):
+    result = invoke("sample", model, "--out", tmp_path / "run.zarr", *arguments)
+    assert result.exit_code == 2
+    assert said in result.output
+    assert result.output.startswith("error: ")
+    assert result.output.count("\n") == 1
+    assert not (tmp_path / "run.zarr").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("1 / 0", "failed: ZeroDivisionError"),
+        ("posterior = 1", "must define posterior and init, got no init"),
+        (MODEL + "posterior = 3", "posterior must be a mintmc.Posterior, got 3"),
+    ],
+)
+def test_a_broken_model_file_is_one_line(tmp_path, text, said):
+    path = tmp_path / "model.py"
+    path.write_text(text)
+    result = invoke(
+        "sample", path, "--sampler", "mint", "--batch-size", 10, "--alpha", 0.5, "--out", tmp_path / "r.zarr"
+    )
+    assert result.exit_code == 2
+    assert said in result.output
+    assert result.output.count("\n") == 1
+
+
+def test_prepare(tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(1000.0))
+    result = invoke("prepare", tmp_path / "x.npy", tmp_path / "prepared")
+    assert result.exit_code == 0, result.output
+    assert result.output.startswith("1,000 rows in random order")
+    again = invoke("prepare", tmp_path / "x.npy", tmp_path / "prepared")
+    assert again.exit_code == 2
+    assert again.output.startswith("error: ")
+
+
+NEEDED = {
+    "mint": "--batch-size 10 --alpha 0.5 --no-penalty",
+    "metropolis-hastings": "--proposal langevin --target-acceptance 0.6",
+    "barker": "--batch-size 10",
+    "austere": "--batch-size 10",
+    "confidence": "--bound oracle",
+    "sgld": "--batch-size 10 --step-size 0.01",
+    "sghmc": "--batch-size 10 --step-size 0.01 --friction 0.1",
+    "parallel-tempering": "--temperatures 1,2 --batch-sizes none,50 --scheme seo",
+    "equi-energy": "--hottest 9 --rungs 3 --rings spaced --c 5 --truncate",
+    "mintee": "--smallest-batch 10 --proposal random-walk --step-size 0.1",
+}
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLERS))
+def test_every_sampler_can_be_asked_for(name):
+    if name in NEEDED:
+        assert isinstance(build_sampler(name, parse_pairs(NEEDED[name].split())), SAMPLERS[name])
+    else:  # a bound is a function: the model file must define the sampler
+        with pytest.raises(ValueError, match=f"{name} needs --(bound|scales)"):
+            build_sampler(name, {})

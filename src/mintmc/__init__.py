@@ -10,7 +10,11 @@ from mintmc.ladder.rings import QuantileRings, SpacedRings
 from mintmc.posterior import Posterior
 from mintmc.proposals import Custom, Hamiltonian, Langevin, RandomWalk
 from mintmc.result.diagnose import Diagnosis, diagnose
+from mintmc.result.ladder_diagnosis import diagnose_ladder
+from mintmc.result.ladder_plots import plot_ladder
+from mintmc.result.modes import mode_weights, relative_variance
 from mintmc.result.normality import Normality, normality
+from mintmc.run.audit import Audit, audit_rung
 from mintmc.run.initial import PerChain
 from mintmc.run.sample import resume, sample
 from mintmc.run.tune import tune_ladder
@@ -35,6 +39,7 @@ __all__ = [
     "MINTEE",
     "SGHMC",
     "SGLD",
+    "Audit",
     "AustereMH",
     "BarkerMH",
     "Bound",
@@ -58,12 +63,17 @@ __all__ = [
     "SpacedRings",
     "TaylorProxy",
     "TunaMH",
+    "audit_rung",
     "diagnose",
+    "diagnose_ladder",
     "logistic_bound",
     "logistic_remainder",
+    "mode_weights",
     "normality",
     "open_data",
+    "plot_ladder",
     "prepare",
+    "relative_variance",
     "resume",
     "sample",
     "tune_ladder",

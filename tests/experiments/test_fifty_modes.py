@@ -134,12 +134,12 @@ def test_the_papers_table_is_copied_without_a_slip():
 def test_the_edges_of_the_published_ladder():
     sampler = fifty_modes.published(fifty_modes.SCALES["standard"])
     edges = mintmc.SpacedRings(c=10.0).edges(sampler.ladder)
-    assert [round(edge) for edge in edges] == [10, 204, 475, 855, 1385, 2125]
+    np.testing.assert_allclose(edges, [10, 204, 475, 855, 1385, 2125], atol=0.6)
 
 
-def test_the_standard_ladder_reads_batches_where_they_are_cheaper():
-    ladder = fifty_modes.STANDARD.ladder
-    assert len(ladder) == 15
+def test_a_mixed_ladder_reads_batches_where_they_are_cheaper():
+    ladder = fifty_modes.mixed_ladder(100_000, growth=1.4, rungs=15, factor=1.3)
+    assert ladder.temperatures == fifty_modes.STANDARD.ladder.temperatures
     assert ladder.temperatures[-1] == pytest.approx(111.1, abs=0.1)
     assert ladder.batch_sizes[:5] == (None,) * 5
     assert ladder.batch_sizes[5] == pytest.approx(1.3 * 100_000 / 1.4**5, abs=1)

@@ -282,3 +282,15 @@ def test_random_rings_are_exact_if_their_noise_is_alike_and_independent(name):
     """
     case = replace(RIGHT[name], filed_by="fresh", looked_up_by="fresh")
     assert worst_distance(case, 1.0) < LIMIT
+
+
+class Gap(Case):
+    """The lowest ring of the hotter rung is empty."""
+
+    def store(self):
+        store = super().store()
+        return store._replace(filled=store.filled.at[0].set(0))
+
+
+def test_an_empty_ring_does_no_harm():
+    assert worst_distance(Gap(Target(0), (2.0, 4.0)), 0.5) < LIMIT

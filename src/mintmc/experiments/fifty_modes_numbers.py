@@ -103,12 +103,12 @@ def rung_numbers(ladder: Any, reference: Any) -> list[dict[str, Any]]:
 
 
 def _jumps(ladder: Any, k: int) -> dict[str, float | None]:
-    """Mean acceptance of the jumps that rung k tried; into an empty ring it is 0. The hottest has none to try."""
+    """Mean acceptance of the jumps that rung k tried. The hottest has none to try."""
     if k + 1 == ladder.sizes["rung"]:
         return {"jump_acceptance": None, "empty_rings": None}
     rate = np.nan_to_num(ladder["jump_rate"].values[k])
     empty = np.nan_to_num(ladder["empty_rings"].values[k])
-    return {"jump_acceptance": float(np.mean(rate * (1 - empty))), "empty_rings": float(empty.mean())}
+    return {"jump_acceptance": float(rate.mean()), "empty_rings": float(empty.mean())}
 
 
 def jump_numbers(ladder: Any) -> list[dict[str, Any]]:

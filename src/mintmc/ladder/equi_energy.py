@@ -69,6 +69,7 @@ class Outcome(NamedTuple):
     decision: Decision
     touched: Array
     energy: Array
+    is_empty: Array  # a jump found nothing in its ring
 
 
 def randomness(key: Array, settings: Settings) -> Noise:
@@ -88,25 +89,20 @@ def init(theta: Array, batch: Batch, settings: Settings) -> State:
 
 
 def advance(noise: Noise, state: State, batch: Batch, tuning: Any, settings: Settings) -> tuple[State, Info]:
-    """Jump if the coin says so and the ring holds anything; move locally otherwise."""
-    store = batch["rings"]
-    wanted = (noise.coin < settings.jump_probability) & (store.filled.sum() > 0)
-    # Which ring it is may cost data, so it is asked only if it matters.
-    ring = jax.lax.cond(wanted, lambda: _ring(state.point, store, settings), lambda: jnp.zeros((), jnp.int32))
-    jumps = wanted & (store.filled[ring] > 0)
+    """Jump if the coin says so, once the hotter rung has left anything; move locally otherwise."""
+    jumps = (noise.coin < settings.jump_probability) & (batch["rings"].filled.sum() > 0)
     outcome = jax.lax.cond(
         jumps,
-        lambda: _jump(noise, state, ring, batch, settings),
+        lambda: _jump(noise, state, batch, settings),
         lambda: _move(noise.local, state, batch, tuning, settings),
     )
-    decision = outcome.decision
+    decision, touched = outcome.decision, outcome.touched
     extras = {
         "jumps": jumps.astype(jnp.int32),
-        "empty_rings": (wanted & ~jumps).astype(jnp.int32),
+        "empty_rings": outcome.is_empty.astype(jnp.int32),
         "jump_rate": jnp.where(jumps, decision.acceptance_rate, 0),
         "jump_noise": jnp.where(jumps, decision.log_ratio_noise, 0),
     }
-    touched = outcome.touched + wanted * settings.subset_size
     snapshot = _snapshot(outcome, batch["rung"], settings)
     accepted, rate, log_ratio_noise, is_defined = decision[:4]
     density = outcome.state.point.density
@@ -130,11 +126,16 @@ def _move(noise: metropolis.Noise, state: State, batch: Batch, tuning: Any, sett
     moved, info = metropolis.advance(noise, state, batch, tuning, local)
     decision = Decision(info.accepted, info.acceptance_rate, info.log_ratio_noise, info.is_defined)
     touched = jnp.asarray(metropolis.data_per_step(local), jnp.int32)
-    return Outcome(moved, decision, touched, _energy(state, moved, batch, settings))
+    return Outcome(moved, decision, touched, _energy(state, moved, batch, settings), jnp.zeros((), bool))
 
 
-def _jump(noise: Noise, state: State, ring: Array, batch: Batch, settings: Settings) -> Outcome:
+def _jump(noise: Noise, state: State, batch: Batch, settings: Settings) -> Outcome:
     rung, store = batch["rung"], batch["rings"]
+    ring = _ring(state.point, store, settings)
+    # Then the chain stays where it is. A local move instead (as in Algorithm 2) would be made more often in empty rings
+    # than in others, and so would not be reversible.
+    is_empty = store.filled[ring] == 0
+    log_uniform = jnp.where(is_empty, jnp.inf, noise.test)
     place = jnp.minimum((noise.pick * store.filled[ring]).astype(jnp.int32), store.filled[ring] - 1)
     terms = ((1 / rung.temperature, rung.floor), (-1 / rung.hotter_temperature, rung.hotter_floor))
     target = _target(settings, rung, terms)
@@ -142,7 +143,7 @@ def _jump(noise: Noise, state: State, ring: Array, batch: Batch, settings: Setti
     if settings.batch_size is not None:
         there = Point(theta)
         test = Common(settings.penalised)
-        decision, _ = test.decide(noise.test, state.point.theta, theta, 0.0, (), batch, target)
+        decision, _ = test.decide(log_uniform, state.point.theta, theta, 0.0, (), batch, target)
         touched = 2 * settings.batch_size
     else:
         if store.density is not None:
@@ -153,10 +154,12 @@ def _jump(noise: Noise, state: State, ring: Array, batch: Batch, settings: Setti
             there = metropolis.visit(theta, batch, _local(settings, rung))
             touched = settings.model.n
         ratio = target.log_ratio(state.point.density, there.density)
-        decision = decide(noise.test, ratio, jnp.zeros_like(ratio))
+        decision = decide(log_uniform, ratio, jnp.zeros_like(ratio))
     point = jax.tree.map(partial(jnp.where, decision.accepted), there, state.point)
     moved = state._replace(point=point)
-    return Outcome(moved, decision, jnp.asarray(touched, jnp.int32), _energy(state, moved, batch, settings))
+    decision = decision._replace(acceptance_rate=jnp.where(is_empty, 0, decision.acceptance_rate))
+    read = jnp.asarray(touched + settings.subset_size, jnp.int32)
+    return Outcome(moved, decision, read, _energy(state, moved, batch, settings), is_empty)
 
 
 def _ring(here: Point, store: Store, settings: Settings) -> Array:

@@ -2,7 +2,8 @@
 
 A jump picks a state of the hotter rung's ring uniformly, so which ring a state belongs to must be a fixed function of
 the state: its exact energy where the hotter rung reads all data, and otherwise its energy on a *fixed* random subset.
-A fresh estimate would move states between rings and break the jump's reversibility.
+A fresh estimate at the jump alone would put a state into another ring than it was filed in, and break the jump's
+reversibility.
 
 Each ring keeps a uniform sample of all states that ever belonged to it, of bounded size (reservoir sampling; Vitter
 1985).
@@ -83,15 +84,16 @@ def fixed_edges(rule: RingRule, ladder: Ladder) -> tuple[float, ...] | None:
     return tuple(float(edge) for edge in rule)
 
 
-def check_rings(rule: Any) -> None:
-    """Refuse edges that are no edges."""
+def check_rings(rule: Any) -> RingRule:
+    """Refuse edges that are no edges; returns the rule."""
     if isinstance(rule, (QuantileRings, SpacedRings)):
-        return
+        return rule
     if isinstance(rule, str) or not hasattr(rule, "__iter__"):
         raise TypeError(f"rings must be QuantileRings, SpacedRings or a sequence of edges, got {rule!r}")
     edges = [check.number("rings", edge, -np.inf) for edge in rule]
     if not edges or any(b <= a for a, b in pairwise(edges)):
         raise ValueError(f"rings must be strictly increasing edges, got {edges}")
+    return tuple(edges)
 
 
 def subset_size(batch_size: int) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mintmc import check
-from mintmc.posterior import Params, Posterior
+from mintmc.posterior import Posterior
 from mintmc.proposals import Proposal, RandomWalk
 from mintmc.result.diagnose import settings_of
 from mintmc.result.modes import batch_means, standard_error
@@ -60,7 +60,6 @@ def audit_rung(
     rung: int,
     *,
     init: Any,
-    reference: Params | None = None,
     draws: int = 1000,
     warmup: int = 500,
     chains: int = 2,
@@ -80,21 +79,17 @@ def audit_rung(
         Which rung, 0 the coldest.
     init, draws, warmup, chains, seed
         Of the full-batch run, as in ``sample``.
-    reference
-        Params that the ladder counted its energies from: the sampler's ``reference``, or where the first chain started.
-        None for a density without data whose energies are absolute.
     proposal
         Of the full-batch run; by default ``RandomWalk()``.
 
     Examples
     --------
     >>> import numpy as np, mintmc
-    >>> from mintmc.run.audit import audit_rung
     >>> x = np.random.default_rng(0).normal(size=1000)
     >>> posterior = mintmc.Posterior(lambda mean, x: -0.5 * (x - mean) ** 2, x)
     >>> sampler = mintmc.EquiEnergy(mintmc.Ladder([1, 20], [None, 200]))
     >>> tree = mintmc.sample(posterior, sampler, init=0.0, draws=2000, chains=2, progress=False)
-    >>> audit_rung(posterior, tree, rung=1, init=0.0, reference=0.0).passed
+    >>> mintmc.audit_rung(posterior, tree, rung=1, init=0.0).passed
     True
     """
     if "ladder" not in tree.children:
@@ -103,15 +98,12 @@ def audit_rung(
     rung = check.integer("rung", rung, 0, ladder.sizes["rung"] - 1, "the hottest")
     if settings_of(tree).get("truncate"):
         raise ValueError("tree must be of a run with truncate=False: the energies of its rungs are cut off, got True")
-    if posterior.data is not None and reference is None:
-        raise ValueError("reference must be the params that the ladder counted energies from, got None")
     temperature = float(ladder["temperature"][rung])
     sampler = MetropolisHastings(RandomWalk() if proposal is None else proposal, temperature)
     full: Any = sample(
         posterior, sampler, init=init, draws=draws, warmup=warmup, chains=chains, seed=seed, progress=False
     )
-    start = 0.0 if reference is None else posterior.energy(reference)
-    energies = full["sample_stats"]["energy"].values - start
+    energies = full["sample_stats"]["energy"].values - ladder.attrs["reference_energy"]
     ladder_energy, ladder_error = _mean_and_error(ladder["energy"].values[rung])
     full_energy, full_error = _mean_and_error(energies)
     difference = (ladder_energy - full_energy) / (full_energy - float(energies.min()))

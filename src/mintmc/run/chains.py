@@ -143,12 +143,13 @@ class ChainRun:
     def facts(self) -> dict[str, Any]:
         """What else the tree should know."""
         tunings = [s.tuning for s in self.states]
-        setup = self.kernel.init_touched
+        setup = np.full(len(self.states), self.kernel.init_touched)
+        setup[0] += self.task.reference_touched
         steps = (self.kernel.touched or 0) * self.task.warmup
         return {
             "undefined_moves": self.undefined,
             "step_size": [np.asarray(t.step_size).tolist() for t in tunings if t is not None],
-            "data_touched_setup": [int(setup + steps + totals[2]) for totals in self.warmup_totals],
+            "data_touched_setup": (setup + steps + self.warmup_totals[:, 2]).astype(int).tolist(),
             "warmup_acceptance_rate": float(self.warmup_totals[:, 0].mean() / max(self.task.warmup, 1)),
         }
 
@@ -166,6 +167,7 @@ class ChainRun:
                 "swap_noise": sums["swap_noise"] / sums["swaps"],
             }
         return LadderFacts(
+            attributes={"reference_energy": self.task.reference_energy},
             temperatures=ladder.temperatures,
             batch_sizes=ladder.rows(self.task.posterior.n),
             energy=np.moveaxis(snapshot["rung_energy"][:, kept].astype(float), -1, 0),

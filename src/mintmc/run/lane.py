@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
@@ -38,6 +39,7 @@ class Task(NamedTuple):
     draws: int
     warmup: int
     thin: int
+    reference_touched: int = 0  # data read to know the reference
     first_chain: int = 0  # of those that run here; others may run elsewhere
 
     @property
@@ -49,6 +51,11 @@ class Task(NamedTuple):
         """A kernel of the sampler for this posterior."""
         model = self.posterior.model(self.unravel, self.dim)
         return self.sampler.kernel(model, self.thetas[0], self.unravel, lambda p: ravel_pytree(p)[0], **settings)
+
+    @property
+    def reference_energy(self) -> float:
+        """What the energies of a ladder are counted from."""
+        return -float(np.sum([np.float64(part) for part in self.reference or ()]))
 
     @property
     def batching(self) -> Batching:

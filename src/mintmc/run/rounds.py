@@ -165,6 +165,7 @@ class LadderRun:
     def facts(self) -> dict[str, Any]:
         """What else the tree should know."""
         setup = np.array([[kernel.init_touched] for kernel in self.kernels]) + self.warmup_touched
+        setup[0, 0] += self.task.reference_touched
         tunings = [[float(state.tuning.step_size) for state in states if state.tuning] for states in self.states]
         return {
             "undefined_moves": int(self.sums["undefined"].sum()),
@@ -182,13 +183,14 @@ class LadderRun:
                 "jump_rate": sums["jump_rate"] / sums["jumps"],
                 "jump_noise": sums["jump_noise"] / sums["jumps"],
                 "jump_share": sums["jumps"] / sums["steps"],
-                "empty_rings": sums["empty_rings"] / (sums["jumps"] + sums["empty_rings"]),
+                "empty_rings": sums["empty_rings"] / sums["jumps"],
                 "data_touched": sums["touched"],
             }
         chains = range(len(self.task.thetas))
         seen = np.array([[self.rings[k][self._group(c)].seen for c in chains] for k in range(len(self.ladder))])
         edges = [[self.rings[k][self._group(c)].known_edges for c in chains] for k in range(1, len(self.ladder))]
         return LadderFacts(
+            attributes={"reference_energy": self.task.reference_energy},
             temperatures=self.ladder.temperatures,
             batch_sizes=self.sizes,
             energy=self.energy[:, :, : self.drawn - self.saved],

@@ -203,15 +203,16 @@ def _task(posterior, sampler, thetas, unravel, example, seed, draws, warmup, thi
             f"data must be in memory for {type(sampler).__name__}, got data on disk: {posterior.data.name}"
         )
     check_start(posterior, thetas, unravel)
-    reference = None
+    reference, read = None, 0
     if hasattr(sampler, "ladder"):
         at = example if sampler.reference is None else sampler.reference
         zero = jnp.zeros((), thetas[0].dtype)
         absolute = posterior.data is None and sampler.reference is None
         reference = Density(zero, zero, zero) if absolute else posterior.density(at)
+        read = posterior.n
         if min(sampler.ladder.rows(posterior.n)) < posterior.n:
-            posterior = posterior.referenced(at)
-    return Task(posterior, sampler, thetas, unravel, reference, seed, draws, warmup, thin)
+            posterior, read = posterior.referenced(at), 2 * read
+    return Task(posterior, sampler, thetas, unravel, reference, seed, draws, warmup, thin, read)
 
 
 def _stored(out: str | Path, record: dict[str, Any]) -> dict[str, Any] | None:

@@ -87,6 +87,8 @@ class EquiEnergy:
             raise TypeError(f"ladder must be a mintmc.Ladder, got {self.ladder!r}")
         check_coupling(self)
         if self.steps is not None:
+            if not isinstance(self.steps, Sequence):
+                raise TypeError(f"steps must be a sequence, one entry for each rung, got {self.steps!r}")
             if len(self.steps) != len(self.ladder):
                 raise ValueError(f"steps must have one entry for each of {len(self.ladder)} rungs, got {self.steps}")
             for count in self.steps:
@@ -178,6 +180,8 @@ class MINTEE:
         check.integer("smallest_batch", self.smallest_batch, 2)
         check.number("growth", self.growth, 1)
         check.number("alpha", self.alpha, 0, 1)
+        if self.rungs is not None:
+            check.integer("rungs", self.rungs, 2)
         check_coupling(self)
 
     @classmethod
@@ -217,7 +221,7 @@ class MINTEE:
 def check_coupling(sampler: EquiEnergy | MINTEE) -> None:
     """The checks that both share."""
     check.number("jump_probability", sampler.jump_probability, 0, 1, closed=(True, True))
-    check_rings(sampler.rings)
+    object.__setattr__(sampler, "rings", check_rings(sampler.rings))
     check.integer("capacity", sampler.capacity, 1)
     check.flag("share_rings", sampler.share_rings)
     check.flag("truncate", sampler.truncate)
