@@ -4,11 +4,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import mintmc
 from mintmc.experiments import twenty_modes
 from mintmc.experiments.twenty_modes import Mixture, Scale
 from truth import LIMIT
 
-SMALL = Scale(warmup=2000, draws=8000, runs=10)
+SMALL = Scale(warmup=1500, draws=4000)
 
 
 def judged(sampler):
@@ -50,8 +51,9 @@ def test_both_samplers_find_all_modes_and_the_moments():
         assert modes == 20
 
 
-def test_without_jumps_modes_are_missed_and_the_moments_are_wrong():
-    z, modes = judged(replace(twenty_modes.samplers()["ee"], jump_probability=0.0))
+@pytest.mark.parametrize("broken", [{"jump_probability": 0.0}, {"ladder": mintmc.Ladder([1, 1.5, 2.25])}])
+def test_without_jumps_or_heat_modes_are_missed_and_the_moments_are_wrong(broken):
+    z, modes = judged(replace(twenty_modes.samplers()["ee"], **broken))
     assert z > LIMIT
     assert modes < 20
 
