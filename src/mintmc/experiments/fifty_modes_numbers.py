@@ -106,9 +106,9 @@ def _jumps(ladder: Any, k: int) -> dict[str, float | None]:
     """Mean acceptance of the jumps that rung k tried. The hottest has none to try."""
     if k + 1 == ladder.sizes["rung"]:
         return {"jump_acceptance": None, "empty_rings": None}
-    rate = np.nan_to_num(ladder["jump_rate"].values[k])
-    empty = np.nan_to_num(ladder["empty_rings"].values[k])
-    return {"jump_acceptance": float(rate.mean()), "empty_rings": float(empty.mean())}
+    # NaN: none was tried.
+    rate, empty = (float(np.nan_to_num(ladder[name].values[k]).mean()) for name in ("jump_rate", "empty_rings"))
+    return {"jump_acceptance": rate, "empty_rings": empty}
 
 
 def jump_numbers(ladder: Any) -> list[dict[str, Any]]:
@@ -137,7 +137,7 @@ def nearest_rungs(temperatures: Sequence[float], wanted: Sequence[float]) -> lis
 
 
 def counted_data(sampler: EquiEnergy, n: int) -> float:
-    """Data that a sweep of all rungs of one chain reads, in units of n, by counting; no ring is empty."""
+    """Data that a sweep of all rungs of one chain reads, in units of n, by counting."""
     rows = sampler.ladder.rows(n)
     total = 0.0
     for k, size in enumerate(rows):
