@@ -112,7 +112,8 @@ def _story(d: int, measured: dict[str, Any]) -> str:
             f"{visited} of {d} modes on a ladder without that gap. Neighbours overlap: jumps are accepted at a rate of "
             f"{least:.2f} or more on every rung. But the weights are only worth "
             f"{measured['modes']['independent_draws_worth']:.0f} independent draws, **because** they lose accuracy "
-            "from rung to rung: each knows the modes only from the low-energy states that the hotter one left in its rings.",
+            "from rung to rung: each knows the modes only from the low-energy states that the hotter one left in its "
+            "rings.",
             "- **The paper says** that plain MCMC does not leave the mode where it starts. **We measure** "
             f"{'the same' if stays else 'that it does'} in {measured['plain']['draws']:,} draws of each chain.",
             "- The standard error of the share is the spread of the shares of all coordinates, which are exchangeable. "
