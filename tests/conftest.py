@@ -1,6 +1,16 @@
+import os
+from pathlib import Path
+
+import jax
 import pytest
 
 import mintmc.run.program
+
+# Most of the time goes into compiling, and many tests compile the same. Each worker has a cache of its own, so that
+# none reads what another is still writing; processes that tests start (and kill) have none.
+_CACHE = Path(__file__).parents[1] / ".pytest_cache" / "jax" / os.environ.get("PYTEST_XDIST_WORKER", "main")
+jax.config.update("jax_compilation_cache_dir", str(_CACHE))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ def test_two_processes_make_the_draws_of_one(name, tmp_path):
     assert_same(open_run(out), run(name, None, DRAWS))
 
 
-@pytest.mark.parametrize("name", ["mint", "equi-energy"])
+@pytest.mark.parametrize("name", ["mint", pytest.param("equi-energy", marks=pytest.mark.slow)])
 def test_two_devices_make_the_draws_of_one(name, tmp_path):
     out = tmp_path / "run.zarr"
     environment = os.environ | {"JAX_NUM_CPU_DEVICES": "2"}

@@ -55,8 +55,14 @@ def kill_at_random_moments(name, path, kills, seed):
     return killed
 
 
-@pytest.mark.parametrize("name", ["mint", "equi-energy", "sgld"])
-@pytest.mark.parametrize("kills", [2, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("name", "kills"),
+    [
+        ("mint", 2),
+        ("equi-energy", 2),
+        *(pytest.param(name, 30, marks=pytest.mark.slow) for name in ("mint", "equi-energy", "sgld")),
+    ],
+)
 def test_killed_at_random_moments_it_goes_on_bit_for_bit(name, kills, tmp_path):
     path = tmp_path / "run.zarr"
     assert kill_at_random_moments(name, path, kills, seed=kills) >= 1
