@@ -138,8 +138,7 @@ def sample(
         run.warm_up(session)
         warmed = time.perf_counter()
         timings["warmup"] = warmed - compiled
-        if not interrupt.requested:
-            run.collect(session)
+        run.collect(session)
         timings["sampling"] = time.perf_counter() - warmed
         saver.save(run)
     if run.drawn < draws:
