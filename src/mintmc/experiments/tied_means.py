@@ -107,10 +107,11 @@ def pooled_ratio(visits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     total = visits.sum(axis=1, keepdims=True)
     left_out = total - visits
+    runs = visits.shape[1]
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio, others = total[0, 0] / total[1, 0], left_out[0] / left_out[1]
-    runs = visits.shape[1]
-    return ratio, np.sqrt((runs - 1) * np.var(others, axis=0))
+        # Before the second mode is visited the ratio is infinite and its error unknown (NaN).
+        return ratio, np.sqrt((runs - 1) * np.var(others, axis=0))
 
 
 def reproduce(scale: str, out: Path, progress: bool = True) -> Path:
