@@ -237,7 +237,7 @@ for stripe in sys.argv[2:]:
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is measured through /proc, which only Linux has")
 def test_reading_a_file_does_not_keep_it_in_memory(tmp_path):
     # 160 MB: a window of 200,000 rows touches every page of it.
     path = save(tmp_path, np.zeros(40_000_000, np.float32))

@@ -158,7 +158,7 @@ for memory in memories:
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is measured through /proc, which only Linux has")
 def test_memory_is_bounded(tmp_path):
     # 20 MB, each row of which needs 56 bytes to be worked on, in 8 MiB; the allocator's share comes on top.
     np.save(tmp_path / "small.npy", Y)

@@ -96,7 +96,7 @@ def prepare(
         for path in [*partial.iterdir(), partial]:
             _flush(path)
         partial.rename(out)
-    except BaseException:
+    except BaseException:  # Ctrl-C too: half of a prepared folder is of use to nobody
         shutil.rmtree(partial, ignore_errors=True)
         raise
     _flush(out.parent)

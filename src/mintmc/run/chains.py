@@ -70,9 +70,7 @@ class ChainRun:
         """Start the chains and compile the programs that run them; ``room`` is for draws not yet saved."""
         kernel, task = self.kernel, self.task
         programs = program.build(kernel, task.batching, task.thin, self.capacity, task.warmup, task.dim)
-        # A step of a posterior worth n/T observations is about this large.
-        temperatures = kernel.temperatures or task.sampler.target_temperature(task.posterior.n)
-        first_step = jnp.sqrt(jnp.asarray(temperatures) / max(task.posterior.n, 1))
+        first_step = task.first_step(kernel.temperatures or task.sampler.target_temperature(task.posterior.n))
         states = []
         start = jax.jit(programs.init)
         for chain, theta in enumerate(task.thetas):
@@ -88,7 +86,10 @@ class ChainRun:
         compiling.append(pool.submit(compile_program, self._wide(programs.draw), state, tuning, *shared))
         self.warm_program, self.draw_program = compiling[0].result(), compiling[-1].result()
         touched = kernel.touched and kernel.touched * task.thin
-        self.kept = Draws.empty(len(task.thetas), room, self._of_chain(self.draw_program.out_info[1], 0), touched)
+        record = self.draw_program.out_info[1]
+        if self.width > 1:
+            record = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), record)
+        self.kept = Draws.empty(len(task.thetas), room, record, touched)
 
     def warm_up(self, session: Session) -> None:
         """Adapt every chain's step size and preconditioner, then freeze them."""
@@ -227,12 +228,8 @@ class ChainRun:
         return parts[0] if self.width == 1 else jax.tree.map(lambda *leaves: jnp.stack(leaves), *parts)
 
     def _of_chain(self, tree: Any, place: int) -> Any:
-        """The part of one chain of what a program returns, arrays or shapes."""
-        if self.width == 1:
-            return tree
-        return jax.tree.map(
-            lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) if _is_shape(leaf) else leaf[place], tree
-        )
+        """The part of one chain of what a program returns."""
+        return tree if self.width == 1 else jax.tree.map(lambda leaf: leaf[place], tree)
 
     def _wide(self, function: Callable) -> Callable:
         return function if self.width == 1 else jax.vmap(function, (0, 0, 0, None, None, None))
@@ -246,10 +243,6 @@ class ChainRun:
 
 _COUNTED = ("swaps", "round_trips")
 _SUMMED = ("rung_acceptance", "rung_noise", "swap_rate", "swap_noise", *_COUNTED)
-
-
-def _is_shape(leaf: Any) -> bool:
-    return not isinstance(leaf, (np.ndarray, jax.Array))
 
 
 def _next_size(size: int, seconds: float, capacity: int) -> int:

@@ -53,6 +53,10 @@ class Task(NamedTuple):
         model = self.posterior.model(self.unravel, self.dim)
         return self.sampler.kernel(model, self.thetas[0], self.unravel, lambda p: ravel_pytree(p)[0], **settings)
 
+    def first_step(self, temperatures: float | tuple[float, ...]) -> Array:
+        """A step size to start from: about that of a posterior worth n/T observations."""
+        return jnp.sqrt(jnp.asarray(temperatures) / max(self.posterior.n, 1))
+
     @property
     def reference_energy(self) -> float:
         """What the energies of a ladder are counted from."""

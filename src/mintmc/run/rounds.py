@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from mintmc.data import Supplied
-from mintmc.energy import Density, Referenced
-from mintmc.ladder.equi_energy import Rung
-from mintmc.ladder.rings import QuantileRings, Rings, States, Store, fixed_edges, subset_size
+from mintmc.energy import Referenced
+from mintmc.ladder.rings import States, Store, fixed_edges, subset_size
 from mintmc.result.ladder import LadderFacts
 from mintmc.result.tree import Draws
 from mintmc.run import adapt, program
@@ -35,6 +32,7 @@ from mintmc.run.lane import (
     key_of,
     rows_in_memory,
 )
+from mintmc.run.rungs import empty_rings, fixed_subset, places, shelf
 from mintmc.samplers import EquiEnergy
 
 _SUMMED = ("steps", "rate", "noise", "undefined", "touched", "jumps", "empty_rings", "jump_rate", "jump_noise")
@@ -74,12 +72,13 @@ class LadderRun:
         self.rows = self.shuffles.at(0)
         # Above the hottest rung there is nothing to jump to: rings like its own that stay empty.
         feeders = [*range(rungs), rungs - 1]
-        self.subsets = [self._subset(self.sizes[k]) for k in feeders]
+        self.subsets = [fixed_subset(task, self.sizes[k]) for k in feeders]
         edges = fixed_edges(self.sampler.rings, self.ladder)
-        self.rings = [[self._rings(k, edges) for _ in range(self._groups)] for k in feeders]
+        self.rings = [[empty_rings(task, edges, self.sizes[k] == n) for _ in range(self._groups)] for k in feeders]
         self.stores = [[self._store(k, group) for group in range(self._groups)] for k in range(rungs + 1)]
-        self.rungs = self._rungs(edges)
-        self.fresh = [[self._shelf(k) for _ in range(chains)] for k in range(rungs)]
+        self.rungs = places(task, edges)
+        length = self.sampler.round_length
+        self.fresh = [[shelf(self.rings[k][0], length) for _ in range(chains)] for k in range(rungs)]
         self.made = [0] * rungs
         self.rounds_done = self.drawn = self.saved = 0
         self.warmup_touched = np.zeros((rungs, chains))
@@ -269,8 +268,8 @@ class LadderRun:
         """Extend the rings by the states of this round."""
         made = r.offset + r.last - r.first
         for k in (rung for rung in r.drawing if rung > 0):
-            for chain, shelf in enumerate(self.fresh[k]):
-                energy, states = jax.tree.map(lambda leaf: leaf[:made], shelf)
+            for chain, fresh in enumerate(self.fresh[k]):
+                energy, states = jax.tree.map(lambda leaf: leaf[:made], fresh)
                 rng = np.random.default_rng([self.task.seed, r.number, k, self.task.first_chain + chain])
                 self.rings[k][self._group(chain)].file(energy, states, rng)
             self.stores[k] = [self._store(k, group) for group in range(self._groups)]
@@ -315,9 +314,7 @@ class LadderRun:
         state = init(
             key_of(self.task.seed, Purpose.start, self.task.first_chain + chain, k), theta, self._supplies(k, chain)
         )
-        # A step of a posterior worth n/T observations is about this large.
-        first_step = np.sqrt(self.ladder.temperatures[k] / max(self.task.posterior.n, 1))
-        adaptation = adapt.start(self.sampler.proposal, theta, float(first_step))
+        adaptation = adapt.start(self.sampler.proposal, theta, self.task.first_step(self.ladder.temperatures[k]))
         return LaneState(state, adaptation, adapt.tuning(adaptation, final=True))
 
     def _compile(self, programs: program.Programs, k: int) -> tuple[Any, Any]:
@@ -327,43 +324,10 @@ class LadderRun:
         warm = compile_program(programs.warm, state, adaptation, *shared) if self.task.warmup else None
         return warm, compile_program(programs.draw, state, tuning, *shared)
 
-    def _rungs(self, edges: tuple[float, ...] | None) -> list[Rung]:
-        """Where each rung stands; floors are -inf if energies are not cut off."""
-        floors = [-math.inf] * len(self.ladder)
-        if self.sampler.truncate and edges is not None:
-            floors[1:] = edges[: len(self.ladder) - 1]
-        places = [*zip(self.ladder.temperatures, floors, strict=True), (math.inf, -math.inf)]
-        dtype = self.task.thetas[0].dtype
-        return [Rung(*(jnp.asarray(value, dtype) for value in (*here, *hotter))) for here, hotter in pairwise(places)]
-
-    def _subset(self, size: int) -> Referenced | None:
-        """The fixed rows that tell apart the rings of a rung that reads batches of this size."""
-        data = self.task.posterior.data
-        if data is None or size == data.n:
-            return None
-        order = np.random.default_rng([self.task.seed, size]).permutation(data.n)[: subset_size(size)]
-        return jax.tree.map(jnp.asarray, data.take(order))
-
     def _subset_energies(self, thetas: Any, subset: Referenced) -> Any:
         model, reference = self.task.posterior.model(self.task.unravel, self.task.dim), self.task.reference
         assert reference is not None
         return jax.lax.map(lambda theta: model.energies_above(theta, subset, reference)[0], thetas)
-
-    def _rings(self, k: int, edges: tuple[float, ...] | None) -> Rings:
-        rule, theta = self.sampler.rings, np.zeros((1, self.task.dim), self.task.thetas[0].dtype)
-        count = len(edges) + 1 if edges is not None else rule.count if isinstance(rule, QuantileRings) else 1
-        exact = self.subsets[k] is None
-        number: Any = np.zeros(1, theta.dtype)
-        density = Density(number, number, number) if exact else None
-        gradient = theta if exact and self.sampler.proposal.uses_gradient else None
-        return Rings(edges, count, self.sampler.capacity, States(theta, density, gradient))
-
-    def _shelf(self, k: int) -> tuple[np.ndarray, States]:
-        """Room for the states of one round, and for the energies that decide which ring each belongs to."""
-        like = jax.tree.map(
-            lambda leaf: np.zeros((self.sampler.round_length, *leaf.shape[2:]), leaf.dtype), self.rings[k][0].kept
-        )
-        return np.zeros(self.sampler.round_length, np.float32), like
 
     def _store(self, k: int, group: int) -> Store:
         return self.rings[k][group].store(self.subsets[k])

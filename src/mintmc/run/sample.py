@@ -55,7 +55,7 @@ def sample(
     posterior
         What to sample.
     sampler
-        How: ``MINT``, ``MetropolisHastings``.
+        How: ``MINT``, ``MetropolisHastings``, ``EquiEnergy``, any other (see docs/samplers.md).
     init
         One params pytree (every chain starts there), a function ``key -> params`` (called once a chain), or
         ``PerChain(params)`` with a leading axis of chains.
@@ -113,10 +113,9 @@ def sample(
         own = _own_chains(task, chains, out)
         task = task._replace(thetas=[thetas[chain] for chain in own], first_chain=own.start)
     here = out if out is None or processes == 1 else part_path(out, jax.process_index())
-    store = None
-    if here is not None:
+    if here is not None and here != out:
         _stored(here, record)
-        store = RunStore(here)
+    store = None if here is None else RunStore(here)
 
     run: ChainRun | LadderRun = (LadderRun if isinstance(task.sampler, EquiEnergy) else ChainRun)(task)
     timings = {"compile": 0.0, "warmup": 0.0, "sampling": 0.0}

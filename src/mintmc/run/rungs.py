@@ -1,0 +1,52 @@
+"""What the rungs of an equi-energy run are made of: where each stands, its fixed subset, its rings, a shelf."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mintmc.energy import Density, Referenced
+from mintmc.ladder.equi_energy import Rung
+from mintmc.ladder.rings import QuantileRings, Rings, States, subset_size
+from mintmc.run.lane import Task
+
+
+def places(task: Task, edges: tuple[float, ...] | None) -> list[Rung]:
+    """Where each rung stands; floors are -inf if energies are not cut off."""
+    ladder = task.sampler.ladder
+    floors = [-math.inf] * len(ladder)
+    if task.sampler.truncate and edges is not None:
+        floors[1:] = edges[: len(ladder) - 1]
+    stands = [*zip(ladder.temperatures, floors, strict=True), (math.inf, -math.inf)]
+    dtype = task.thetas[0].dtype
+    return [Rung(*(jnp.asarray(value, dtype) for value in (*here, *hotter))) for here, hotter in pairwise(stands)]
+
+
+def fixed_subset(task: Task, size: int) -> Referenced | None:
+    """The fixed rows that tell apart the rings of a rung that reads batches of this size; None on all data."""
+    data = task.posterior.data
+    if data is None or size == data.n:
+        return None
+    order = np.random.default_rng([task.seed, size]).permutation(data.n)[: subset_size(size)]
+    return jax.tree.map(jnp.asarray, data.take(order))
+
+
+def empty_rings(task: Task, edges: tuple[float, ...] | None, exact: bool) -> Rings:
+    """Rings for the states of a rung; ``exact`` if it reads all data."""
+    rule, theta = task.sampler.rings, np.zeros((1, task.dim), task.thetas[0].dtype)
+    count = len(edges) + 1 if edges is not None else rule.count if isinstance(rule, QuantileRings) else 1
+    number: Any = np.zeros(1, theta.dtype)
+    density = Density(number, number, number) if exact else None
+    gradient = theta if exact and task.sampler.proposal.uses_gradient else None
+    return Rings(edges, count, task.sampler.capacity, States(theta, density, gradient))
+
+
+def shelf(rings: Rings, length: int) -> tuple[np.ndarray, States]:
+    """Room for the states of one round, and for the energies that decide which ring each belongs to."""
+    like = jax.tree.map(lambda leaf: np.zeros((length, *leaf.shape[2:]), leaf.dtype), rings.kept)
+    return np.zeros(length, np.float32), like
