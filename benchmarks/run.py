@@ -10,6 +10,7 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -20,7 +21,7 @@ import mintmc
 from mintmc.experiments import tied_means
 
 HERE = Path(__file__).parent
-CHAINS, DRAWS, ROUNDS = 8, 100_000, 5
+CHAINS, DRAWS, ROUNDS = 8, 100_000, 8
 CORES = min(CHAINS, len(os.sched_getaffinity(0)))
 
 
@@ -52,7 +53,7 @@ def posterior_of(n):
 def time_import():
     """Seconds to import the package in a new interpreter."""
     begun = time.perf_counter()
-    subprocess.run(["python", "-c", "import mintmc"], check=True)
+    subprocess.run([sys.executable, "-c", "import mintmc"], check=True)
     return time.perf_counter() - begun
 
 

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.experimental.xla_metadata import set_xla_metadata
 
 from mintmc.data import Rows
 
@@ -218,10 +219,24 @@ class Truncated(Tempered):
 def _mean_and_its_variance(each: Array, n: int) -> tuple[Array, Array]:
     """The mean of m of n values drawn without replacement, and its estimated variance."""
     m = each.shape[0]
-    mean = jnp.dot(each, jnp.ones_like(each)) / m
+
+    def moments(each: Array) -> tuple[Array, Array]:
+        mean = jnp.dot(each, jnp.ones_like(each)) / m
+        return mean, jnp.vdot(each - mean, each - mean)
+
+    mean, squares = apart(moments, each)
     # One row has no sample variance: its noise is unknown (NaN), not zero.
-    variance = jnp.vdot(each - mean, each - mean) / (m - 1) if m > 1 else jnp.full_like(mean, jnp.nan)
-    return mean, variance / m * (1 - m / n)
+    return mean, squares / ((m - 1) * m) * (1 - m / n) if m > 1 else jnp.full_like(mean, jnp.nan)
+
+
+def apart(function: Callable, *args: Any) -> Any:
+    """``function(*args)``, compiled as a call of its own within a loop.
+
+    XLA's CPU runtime runs up to eight kernels one after the other; a longer sequence goes through its scheduler, which
+    allocates memory at every turn of the loop and costs as much as a small batch.
+    """
+    with set_xla_metadata(inlineable="false"):
+        return jax.jit(function)(*args)
 
 
 def block_size(n: int, numbers_per_row: int, dim: int) -> int:

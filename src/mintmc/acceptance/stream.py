@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from mintmc.data import Rows, Stream
+from mintmc.energy import apart
 
 
 class Moments(NamedTuple):
@@ -33,19 +34,23 @@ class Moments(NamedTuple):
         """Variance of the mean over the choice of the values out of n, without replacement: 0 if all are read."""
         return self.variance / jnp.maximum(self.read, 1) * (1 - self.read / n)
 
-    def merge(self, values: Array, wanted: Array) -> Moments:
-        """The moments with the ``wanted`` ones of some new values."""
-        new = wanted.sum()
+    def merge(self, values: Array, new: Array) -> Moments:
+        """The moments with the first ``new`` > 0 of some more values."""
+
+        def moments(values: Array, new: Array) -> tuple[Array, Array, Array]:
+            wanted = jnp.arange(values.size) < new
+            mean = jnp.where(wanted, values, 0).sum() / new
+            return mean, jnp.where(wanted, (values - mean) ** 2, 0).sum(), jnp.where(wanted, jnp.abs(values), 0).max()
+
+        mean, squares, largest = apart(moments, values, new)
         total = self.read + new
-        mean = jnp.where(wanted, values, 0).sum() / jnp.maximum(new, 1)
-        squares = jnp.where(wanted, (values - mean) ** 2, 0).sum()
         gap = mean - self.mean
-        share = new / jnp.maximum(total, 1)
+        share = new / total
         return Moments(
             total,
             self.mean + gap * share,
             self.squares + squares + gap**2 * self.read * share,
-            jnp.maximum(self.largest, jnp.where(wanted, jnp.abs(values), 0).max()),
+            jnp.maximum(self.largest, largest),
         )
 
 
@@ -74,8 +79,8 @@ def read_until(
     def body(reading: _Reading) -> _Reading:
         moments = reading.moments
         # The last block before a look (or before row n) is read only in part.
-        wanted = jnp.arange(block) < reading.next_look - moments.read
-        moments = moments.merge(values_of(stream.take(moments.read, block)), wanted)
+        new = jnp.minimum(block, reading.next_look - moments.read)
+        moments = moments.merge(values_of(stream.take(moments.read, block)), new)
         looking = moments.read >= reading.next_look
         look = reading.look + looking
         done = looking & (decided(moments, look) | (moments.read >= n))

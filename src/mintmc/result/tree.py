@@ -59,7 +59,7 @@ class Draws:
         """Room for draws like ``record``; ``touched`` is what a draw reads if that is always the same."""
         shape = (chains, draws)
         return cls(
-            theta=np.empty((*shape, *record.theta.shape[1:]), record.theta.dtype),
+            theta=np.empty((*shape, record.numbers.shape[-1] - len(STATISTICS)), record.numbers.dtype),
             accepted=np.empty(shape, bool),
             acceptance_rate=np.empty(shape, np.float32),
             log_ratio_noise=np.empty(shape, np.float32),

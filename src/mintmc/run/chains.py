@@ -1,8 +1,7 @@
 """Independent chains side by side, in stretches.
 
 A chain is one program; as many run at once as the machine has cores, each on a thread of its own (XLA releases the
-interpreter while it computes). The data are shared by all of them, not copied. Eight or more chains with cheap steps
-run two to a program, which saves an eighth of the time: most of a step's overhead is per program.
+interpreter while it computes). The data are shared by all of them, not copied.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ from mintmc.run.lane import (
     Session,
     Shuffles,
     Task,
-    chains_to_a_program,
     compile_program,
     ints,
     key_of,
@@ -57,51 +55,47 @@ class ChainRun:
         self.steps_per_shuffle = math.ceil(PASSES_PER_SHUFFLE * rows / per_step) if shuffles else 2**62
         self.shuffles = Shuffles(posterior, task.seed, max(slices.values()) if shuffles else 0)
         self.rows = self.shuffles.at(0)
-        # Steps whose cost varies, or that pass over all data, gain nothing from a neighbour.
-        cheap = self.kernel.touched is not None and "all" not in self.kernel.batches
-        self.width = chains_to_a_program(task.all_chains) if cheap else 1
-        self.lanes = chains // self.width
         self.warmed = self.drawn = self.saved = 0
         self.warmup_totals = np.zeros((chains, 4))
         self.undefined = 0
         self.rung_sums = {name: np.zeros((len(task.sampler.ladder), chains)) for name in _SUMMED if task.reference}
+
+    @property
+    def lanes(self) -> int:
+        """Programs that may run at once."""
+        return len(self.task.thetas)
 
     def compile(self, pool: ThreadPoolExecutor, room: int) -> None:
         """Start the chains and compile the programs that run them; ``room`` is for draws not yet saved."""
         kernel, task = self.kernel, self.task
         programs = program.build(kernel, task.batching, task.thin, self.capacity, task.warmup, task.dim)
         first_step = task.first_step(kernel.temperatures or task.sampler.target_temperature(task.posterior.n))
-        states = []
+        self.states = []
         start = jax.jit(programs.init)
         for chain, theta in enumerate(task.thetas):
             state = start(self._key(Purpose.start, chain), theta, self.rows)
             adaptation = None if kernel.proposal is None else adapt.start(kernel.proposal, theta, first_step)
-            states.append(LaneState(state, adaptation, adapt.tuning(adaptation, final=True)))
-        self.states = [self._together([states[chain] for chain in self._chains(lane)]) for lane in range(self.lanes)]
+            self.states.append(LaneState(state, adaptation, adapt.tuning(adaptation, final=True)))
         state, adaptation, tuning = self.states[0]
-        shared = (self._keys(Purpose.draw, 0), *ints(0, 0), self.rows)
+        shared = (self._key(Purpose.draw, 0), *ints(0, 0), self.rows)
         compiling = []
         if task.warmup:
-            compiling.append(pool.submit(compile_program, self._wide(programs.warm), state, adaptation, *shared))
-        compiling.append(pool.submit(compile_program, self._wide(programs.draw), state, tuning, *shared))
+            compiling.append(pool.submit(compile_program, programs.warm, state, adaptation, *shared))
+        compiling.append(pool.submit(compile_program, programs.draw, state, tuning, *shared))
         self.warm_program, self.draw_program = compiling[0].result(), compiling[-1].result()
         touched = kernel.touched and kernel.touched * task.thin
-        record = self.draw_program.out_info[1]
-        if self.width > 1:
-            record = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), record)
-        self.kept = Draws.empty(len(task.thetas), room, record, touched)
+        self.kept = Draws.empty(len(task.thetas), room, self.draw_program.out_info[1], touched)
 
     def warm_up(self, session: Session) -> None:
         """Adapt every chain's step size and preconditioner, then freeze them."""
 
-        def run(lane: int, first: int, last: int) -> float:
-            state, adaptation, tuning = self.states[lane]
-            keys = self._keys(Purpose.warmup, lane)
-            state, adaptation, totals = self.warm_program(state, adaptation, keys, *ints(first, last), self.rows)
-            totals = np.asarray(totals, dtype=float).reshape(len(totals), self.width)
-            self.warmup_totals[self._chains(lane)] += totals.T
-            self.states[lane] = LaneState(state, adaptation, tuning)
-            return totals[0].mean() / (last - first)
+        def run(chain: int, first: int, last: int) -> float:
+            state, adaptation, tuning = self.states[chain]
+            key = self._key(Purpose.warmup, chain)
+            state, adaptation, totals = self.warm_program(state, adaptation, key, *ints(first, last), self.rows)
+            self.warmup_totals[chain] += np.asarray(totals, dtype=float)
+            self.states[chain] = LaneState(state, adaptation, tuning)
+            return float(totals.acceptance) / (last - first)
 
         def done(last: int) -> None:
             self.warmed = last
@@ -114,16 +108,14 @@ class ChainRun:
     def collect(self, session: Session) -> None:
         """Make the draws."""
 
-        def run(lane: int, first: int, last: int) -> float:
-            state, adaptation, tuning = self.states[lane]
-            keys = self._keys(Purpose.draw, lane)
-            state, record = self.draw_program(state, tuning, keys, *ints(first, last), self.rows)
+        def run(chain: int, first: int, last: int) -> float:
+            state, adaptation, tuning = self.states[chain]
+            key = self._key(Purpose.draw, chain)
+            state, record = self.draw_program(state, tuning, key, *ints(first, last), self.rows)
             here = first - self.saved, last - self.saved
-            record = jax.tree.map(np.asarray, record)
-            for place, chain in enumerate(self._chains(lane)):
-                self.kept.write(chain, *here, self._of_chain(record, place))
-            self.states[lane] = LaneState(state, adaptation, tuning)
-            return float(self.kept.acceptance_rate[self._chains(lane), slice(*here)].mean())
+            self.kept.write(chain, *here, jax.tree.map(np.asarray, record))
+            self.states[chain] = LaneState(state, adaptation, tuning)
+            return float(self.kept.acceptance_rate[chain, slice(*here)].mean())
 
         def done(last: int) -> None:
             self._add_up(self.drawn - self.saved, last - self.saved)
@@ -147,7 +139,7 @@ class ChainRun:
 
     def facts(self) -> dict[str, Any]:
         """What else the tree should know."""
-        tunings = [self._of_chain(s.tuning, place) for s in self.states for place in range(self.width)]
+        tunings = [s.tuning for s in self.states]
         setup = np.full(len(tunings), self.kernel.init_touched)
         setup[0] += self.task.reference_touched
         steps = (self.kernel.touched or 0) * self.task.warmup
@@ -212,30 +204,13 @@ class ChainRun:
             to_next_shuffle = self.steps_per_shuffle - at % self.steps_per_shuffle
             last = min(total, first + size, room(), first + -(-to_next_shuffle // thin))
             begun = time.perf_counter()
-            rates = list(session.pool.map(lambda lane, a=first, b=last: run(lane, a, b), range(self.lanes)))
+            rates = list(session.pool.map(lambda chain, a=first, b=last: run(chain, a, b), range(chains)))
             seconds = time.perf_counter() - begun
             done(last)
             session.display.advance(phase, (last - first) * chains, float(np.mean(rates)))
             size = _next_size(last - first, seconds, self.capacity)
             session.saver.save_if_due(self, full=last == room())
             first = last
-
-    def _chains(self, lane: int) -> list[int]:
-        return list(range(lane * self.width, (lane + 1) * self.width))
-
-    def _together(self, parts: list[Any]) -> Any:
-        """What a program takes for its chains: as it is for one, with a leading axis for several."""
-        return parts[0] if self.width == 1 else jax.tree.map(lambda *leaves: jnp.stack(leaves), *parts)
-
-    def _of_chain(self, tree: Any, place: int) -> Any:
-        """The part of one chain of what a program returns."""
-        return tree if self.width == 1 else jax.tree.map(lambda leaf: leaf[place], tree)
-
-    def _wide(self, function: Callable) -> Callable:
-        return function if self.width == 1 else jax.vmap(function, (0, 0, 0, None, None, None))
-
-    def _keys(self, purpose: int, lane: int) -> Array:
-        return self._together([self._key(purpose, chain) for chain in self._chains(lane)])
 
     def _key(self, purpose: int, chain: int) -> Array:
         return key_of(self.task.seed, purpose, self.task.first_chain + chain)

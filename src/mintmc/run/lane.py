@@ -40,7 +40,6 @@ class Task(NamedTuple):
     warmup: int
     thin: int
     reference_touched: int = 0  # data read to know the reference
-    all_chains: int = 0  # here and in other processes
     first_chain: int = 0  # of those that run here; others may run elsewhere
 
     @property
@@ -137,14 +136,6 @@ def key_of(seed: int, *path: int) -> Array:
     for part in path:
         key = jax.random.fold_in(key, part)
     return key
-
-
-def chains_to_a_program(chains: int) -> int:
-    """How many of so many chains may run in one program.
-
-    It must not depend on the machine: sums may come out different in the last bit in programs of different width.
-    """
-    return 2 if chains >= 8 and chains % 2 == 0 else 1
 
 
 def compile_program(function: Any, *args: Any) -> Any:

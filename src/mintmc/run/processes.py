@@ -13,7 +13,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from mintmc.run.lane import chains_to_a_program
 from mintmc.run.store import RunStore, open_run
 
 _DRAWS_AT_A_TIME = 10_000
@@ -28,12 +27,9 @@ def join(coordinator: str | None, processes: int | None, process_id: int | None)
 def own_chains(chains: int) -> range:
     """The chains that run in this process."""
     count, index = jax.process_count(), jax.process_index()
-    # Chains that share a program stay together.
-    unit = chains_to_a_program(chains)
-    groups = chains // unit
-    if groups < count:
-        raise ValueError(f"chains must be at least {unit * count} for {count} processes, got {chains}")
-    return range(unit * (groups * index // count), unit * (groups * (index + 1) // count))
+    if chains < count:
+        raise ValueError(f"chains must be at least {count} for {count} processes, got {chains}")
+    return range(chains * index // count, chains * (index + 1) // count)
 
 
 def part_path(out: str | Path, index: int) -> Path:

@@ -25,8 +25,7 @@ from mintmc.run import adapt
 class Record(NamedTuple):
     """What is kept of a stretch of draws, with a leading axis of draws."""
 
-    theta: Array
-    statistics: Array  # accepted, acceptance_rate, log_ratio_noise, is_defined: one write instead of four
+    numbers: Array  # theta, then accepted, acceptance_rate, log_ratio_noise, is_defined: one write instead of five
     data_touched: Array | None
     density: Density | None
     extras: dict[str, Array]
@@ -36,8 +35,19 @@ class Record(NamedTuple):
     def of(cls, theta: Array, info: Info) -> Record:
         """The record of one draw."""
         accepted, rate, noise, is_defined = info[:4]
-        statistics = jnp.stack([accepted.astype(rate.dtype), rate, noise, is_defined.astype(rate.dtype)])
-        return cls(theta, statistics, info.data_touched, info.density, info.extras, info.snapshot)
+        statistics = jnp.stack([accepted, rate, noise, is_defined]).astype(theta.dtype)
+        numbers = jnp.concatenate([theta, statistics])
+        return cls(numbers, info.data_touched, info.density, info.extras, info.snapshot)
+
+    @property
+    def theta(self) -> Array:
+        """The states."""
+        return self.numbers[..., :-4]
+
+    @property
+    def statistics(self) -> Array:
+        """accepted, acceptance_rate, log_ratio_noise, is_defined."""
+        return self.numbers[..., -4:]
 
 
 class Totals(NamedTuple):

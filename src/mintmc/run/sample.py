@@ -210,7 +210,7 @@ def _task(posterior, sampler, thetas, unravel, example, seed, draws, warmup, thi
         read = posterior.n
         if min(sampler.ladder.rows(posterior.n)) < posterior.n:
             posterior, read = posterior.referenced(at), 2 * read
-    return Task(posterior, sampler, thetas, unravel, reference, seed, draws, warmup, thin, read, len(thetas))
+    return Task(posterior, sampler, thetas, unravel, reference, seed, draws, warmup, thin, read)
 
 
 def _stored(out: str | Path, record: dict[str, Any]) -> dict[str, Any] | None:
