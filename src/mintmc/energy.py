@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -29,6 +30,9 @@ from jax.experimental.xla_metadata import set_xla_metadata
 from mintmc.data import Rows
 
 TEMPERS = ("posterior", "likelihood")
+DATA_AXIS = "data"
+PARTS = 16
+"""A full pass over many blocks is made of so many parts, so that its sum does not depend on who computes which."""
 
 
 class Density(NamedTuple):
@@ -76,6 +80,7 @@ class Model:
     n: int
     block: int  # rows of a full pass that are worked on at a time
     source: Any = None  # data that stay on disk: full passes read them from there
+    sharers: int = 1  # processes that share each full pass, along the axis DATA_AXIS
 
     def each(self, theta: Array, rows: Rows) -> Array:
         """Log-likelihoods of the given rows, one by one."""
@@ -108,6 +113,12 @@ class Model:
         zero = jnp.zeros((), theta.dtype)
         if self.log_likelihood is None:
             return Density(prior, zero, zero), jnp.zeros_like(theta)
+        # Apart, so that what is around it is compiled alike whether or not others share it.
+        total, rest, gradient = apart(partial(self._sums, with_gradient=with_gradient), theta, rows)
+        return Density(prior, total, rest), gradient
+
+    def _sums(self, theta: Array, rows: Rows, with_gradient: bool) -> tuple[Array, Array, Array]:
+        """The log-likelihood of all data as two floats, and its gradient."""
         size = self.block
 
         def block(theta: Array, i: Array) -> tuple[Array, Array]:
@@ -127,10 +138,22 @@ class Model:
             total, error = _two_sum(total, each)
             return total, rest + error, gradient
 
-        lanes = jnp.zeros((size,), theta.dtype)
         blocks = -(-self.n // size)
-        total, rest, gradient = jax.lax.fori_loop(0, blocks, add, (lanes, lanes, jnp.zeros_like(theta)))
-        return Density(prior, *_fold(total, rest)), gradient
+        parts = PARTS if blocks >= PARTS else 1
+        lanes = jnp.zeros((size,), theta.dtype)
+
+        def part(p: Array) -> tuple[Array, Array, Array]:
+            bounds = (p * blocks // parts, (p + 1) * blocks // parts)
+            return jax.lax.fori_loop(*bounds, add, (lanes, lanes, jnp.zeros_like(theta)))
+
+        if self.sharers == 1 or parts == 1:
+            sums = _join(jax.lax.map(part, jnp.arange(parts)))
+        else:
+            own = parts // self.sharers
+            own_sums = _join(jax.lax.map(part, jax.lax.axis_index(DATA_AXIS) * own + jnp.arange(own)))
+            sums = _join(jax.lax.all_gather(own_sums, DATA_AXIS))
+        total, rest, gradient = sums
+        return *_fold(total, rest), gradient
 
 
 @dataclass(frozen=True)
@@ -249,6 +272,16 @@ def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
     total = a + b
     added = total - a
     return total, (a - (total - added)) + (b - added)
+
+
+def _join(sums: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+    """Join the sums of 2^k neighbouring parts pairwise: the same tree, however the parts are shared out."""
+    total, rest, gradient = sums
+    while total.shape[0] > 1:
+        total, error = _two_sum(total[::2], total[1::2])
+        rest = rest[::2] + rest[1::2] + error
+        gradient = gradient[::2] + gradient[1::2]
+    return total[0], rest[0], gradient[0]
 
 
 def _fold(total: Array, rest: Array) -> tuple[Array, Array]:

@@ -23,14 +23,21 @@ def log_likelihood(params, x):
     return -0.5 * (x - params["a"]) ** 2 - 0.5 * (x - params["b"].sum()) ** 2
 
 
-def posterior():
-    return mintmc.Posterior(log_likelihood, np.random.default_rng(0).normal(size=2000))
+def posterior(n=2000):
+    return mintmc.Posterior(log_likelihood, np.random.default_rng(0).normal(size=n))
 
 
 def run(name, out, draws, **settings):
     settings = {"warmup": 500, "chains": 2, "progress": False} | settings
     init = {"a": 0.0, "b": jnp.zeros(2)}
     return mintmc.sample(posterior(), SAMPLERS[name], init=init, draws=draws, out=out, **settings)
+
+
+def run_one_chain(out, draws):
+    """One chain on so much data that two processes share its full passes."""
+    sampler, init = SAMPLERS["metropolis-hastings"], {"a": 0.0, "b": jnp.zeros(2)}
+    settings = {"warmup": 200, "chains": 1, "progress": False}
+    return mintmc.sample(posterior(200_000), sampler, init=init, draws=draws, out=out, **settings)
 
 
 if __name__ == "__main__":

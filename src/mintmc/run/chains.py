@@ -1,7 +1,8 @@
 """Independent chains side by side, in stretches.
 
 A chain is one program; as many run at once as the machine has cores, each on a thread of its own (XLA releases the
-interpreter while it computes). The data are shared by all of them, not copied.
+interpreter while it computes). The data are shared by all of them, not copied. Where several processes make every full
+pass together (``Task.sharers``), they run the same chain at the same time, one after the other.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -32,6 +34,7 @@ from mintmc.run.lane import (
     record_capacity,
     rows_in_memory,
 )
+from mintmc.run.processes import decided_by_first, on_all, shared
 
 _SECONDS_PER_STRETCH = 0.4
 _FIRST_STRETCH = 16
@@ -53,7 +56,7 @@ class ChainRun:
         rows = rows_in_memory(posterior)
         self.steps_per_shuffle = math.ceil(PASSES_PER_SHUFFLE * rows / per_step) if shuffles else 2**62
         self.shuffles = Shuffles(posterior, task.seed, max(slices.values()) if shuffles else 0)
-        self.rows = self.shuffles.at(0)
+        self.rows = self._given(self.shuffles.at(0))
         self.warmed = self.drawn = self.saved = 0
         self.warmup_totals = np.zeros((chains, 4))
         self.undefined = 0
@@ -62,7 +65,7 @@ class ChainRun:
     @property
     def lanes(self) -> int:
         """Programs that may run at once."""
-        return len(self.task.thetas)
+        return 1 if self.task.sharers > 1 else len(self.task.thetas)
 
     def compile(self, pool: ThreadPoolExecutor, room: int) -> None:
         """Start the chains and compile the programs that run them; ``room`` is for draws not yet saved."""
@@ -70,17 +73,19 @@ class ChainRun:
         programs = program.build(kernel, task.batching, task.thin, self.capacity, task.warmup, task.dim)
         first_step = task.first_step(kernel.temperatures or task.sampler.target_temperature(task.posterior.n))
         self.states = []
-        start = jax.jit(programs.init)
+        start = jax.jit(self._program(programs.init))
         for chain, theta in enumerate(task.thetas):
-            state = start(self._key(Purpose.start, chain), theta, self.rows)
+            state = self._taken(start(*self._given((self._key(Purpose.start, chain), theta)), self.rows))
             adaptation = None if kernel.proposal is None else adapt.start(kernel.proposal, theta, first_step)
             self.states.append(LaneState(state, adaptation, adapt.tuning(adaptation, final=True)))
         state, adaptation, tuning = self.states[0]
-        shared = (self._key(Purpose.draw, 0), *ints(0, 0), self.rows)
-        compiling = []
-        if task.warmup:
-            compiling.append(pool.submit(compile_program, programs.warm, state, adaptation, *shared))
-        compiling.append(pool.submit(compile_program, programs.draw, state, tuning, *shared))
+        others = (*self._given((self._key(Purpose.draw, 0), *ints(0, 0))), self.rows)
+        kinds: list[tuple[Callable, Any]] = [(programs.warm, adaptation)] if task.warmup else []
+        kinds.append((programs.draw, tuning))
+        compiling = [
+            pool.submit(compile_program, self._program(function), *self._given((state, step)), *others)
+            for function, step in kinds
+        ]
         self.warm_program, self.draw_program = compiling[0].result(), compiling[-1].result()
         touched = kernel.touched and kernel.touched * task.thin
         self.kept = Draws.empty(len(task.thetas), room, self.draw_program.out_info[1], touched)
@@ -90,8 +95,8 @@ class ChainRun:
 
         def run(chain: int, first: int, last: int) -> float:
             state, adaptation, tuning = self.states[chain]
-            key = self._key(Purpose.warmup, chain)
-            state, adaptation, totals = self.warm_program(state, adaptation, key, *ints(first, last), self.rows)
+            given = self._given((state, adaptation, self._key(Purpose.warmup, chain), *ints(first, last)))
+            state, adaptation, totals = self._taken(self.warm_program(*given, self.rows))
             self.warmup_totals[chain] += np.asarray(totals, dtype=float)
             self.states[chain] = LaneState(state, adaptation, tuning)
             return float(totals.acceptance) / (last - first)
@@ -109,8 +114,8 @@ class ChainRun:
 
         def run(chain: int, first: int, last: int) -> float:
             state, adaptation, tuning = self.states[chain]
-            key = self._key(Purpose.draw, chain)
-            state, record = self.draw_program(state, tuning, key, *ints(first, last), self.rows)
+            given = self._given((state, tuning, self._key(Purpose.draw, chain), *ints(first, last)))
+            state, record = self._taken(self.draw_program(*given, self.rows))
             here = first - self.saved, last - self.saved
             self.kept.write(chain, *here, jax.tree.map(np.asarray, record))
             self.states[chain] = LaneState(state, adaptation, tuning)
@@ -197,11 +202,17 @@ class ChainRun:
         chains = len(self.task.thetas)
         phase = session.display.phase(name, total * chains, first * chains)
         size = _FIRST_STRETCH
-        while first < total and not session.interrupt.requested:
+        while first < total:
             at = offset + first * thin
-            self.rows = self.shuffles.at(at // self.steps_per_shuffle)
+            if self.task.sharers == 1:
+                self.rows = self.shuffles.at(at // self.steps_per_shuffle)
             to_next_shuffle = self.steps_per_shuffle - at % self.steps_per_shuffle
             last = min(total, first + size, room(), first + -(-to_next_shuffle // thin))
+            last = first if session.interrupt.requested else last
+            if self.task.sharers > 1:
+                last = decided_by_first(last)
+            if last == first:
+                return
             begun = time.perf_counter()
             rates = list(session.pool.map(lambda chain, a=first, b=last: run(chain, a, b), range(chains)))
             seconds = time.perf_counter() - begun
@@ -210,6 +221,15 @@ class ChainRun:
             size = _next_size(last - first, seconds, self.capacity)
             session.saver.save_if_due(self, full=last == room())
             first = last
+
+    def _program(self, function: Callable) -> Callable:
+        return shared(function) if self.task.sharers > 1 else function
+
+    def _given(self, arguments: Any) -> Any:
+        return on_all(arguments) if self.task.sharers > 1 else arguments
+
+    def _taken(self, results: Any) -> Any:
+        return jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), results) if self.task.sharers > 1 else results
 
     def _key(self, purpose: int, chain: int) -> Array:
         return key_of(self.task.seed, purpose, self.task.first_chain + chain)

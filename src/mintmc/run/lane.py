@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -41,6 +42,7 @@ class Task(NamedTuple):
     thin: int
     reference_touched: int = 0  # data read to know the reference
     first_chain: int = 0  # of those that run here; others may run elsewhere
+    sharers: int = 1  # processes that make each full pass together
 
     @property
     def dim(self) -> int:
@@ -49,7 +51,7 @@ class Task(NamedTuple):
 
     def kernel(self, **settings: Any) -> Kernel:
         """A kernel of the sampler for this posterior."""
-        model = self.posterior.model(self.unravel, self.dim)
+        model = replace(self.posterior.model(self.unravel, self.dim), sharers=self.sharers)
         return self.sampler.kernel(model, self.thetas[0], self.unravel, lambda p: ravel_pytree(p)[0], **settings)
 
     def first_step(self, temperatures: float | tuple[float, ...]) -> Array:

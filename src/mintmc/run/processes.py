@@ -1,18 +1,25 @@
-"""One run on several processes, on one machine or many: chains are shared out, each process writes its own part.
+"""One run on several processes, on one machine or many: chains are shared out, or the rows of every full pass.
 
 JAX's own runtime joins the processes (``jax.distributed``). A chain's draws depend on the seed and its number alone, so
-it does not matter which process runs it. Each part is a run store of its own, which survives like any other; when all
-are finished the first process joins them into one.
+it does not matter which process runs it. Each process writes a part, a run store of its own, which survives like any
+other; when all are finished the first process joins them into one.
+
+A run on all data with fewer chains than processes is made by all of them together: each reads its share of the rows,
+the sums are joined in an order that does not depend on their number, and everything else is done by each alike. The
+first process writes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from mintmc.energy import DATA_AXIS, PARTS
 from mintmc.run.store import RunStore, open_run
 
 _DRAWS_AT_A_TIME = 10_000
@@ -30,6 +37,40 @@ def own_chains(chains: int) -> range:
     if chains < count:
         raise ValueError(f"chains must be at least {count} for {count} processes, got {chains}")
     return range(chains * index // count, chains * (index + 1) // count)
+
+
+def check_sharers() -> int:
+    """The number of devices that are to share full passes; refuses one that the parts of a pass cannot be dealt to."""
+    count = jax.device_count()
+    if PARTS % count:
+        raise ValueError(f"processes must be 2, 4, 8 or {PARTS} to share full passes over the data, got {count}")
+    return count
+
+
+def shared(function: Callable) -> Callable:
+    """``function`` as a program that all processes run together, each with the same arguments and results."""
+    mesh, everywhere = Mesh(jax.devices(), (DATA_AXIS,)), PartitionSpec()
+    return jax.shard_map(function, mesh=mesh, in_specs=everywhere, out_specs=everywhere, check_vma=False)
+
+
+def on_all(tree: Any) -> Any:
+    """Arrays that every process has, as arguments of a shared program."""
+    sharding = NamedSharding(Mesh(jax.devices(), (DATA_AXIS,)), PartitionSpec())
+
+    def place(leaf: Any) -> Any:
+        if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return jax.random.wrap_key_data(place(jax.random.key_data(leaf)))
+        here = np.asarray(leaf)
+        return jax.make_array_from_callback(here.shape, sharding, lambda index: here[index])
+
+    return jax.tree.map(place, tree)
+
+
+def decided_by_first(value: int) -> int:
+    """What the first process says."""
+    from jax.experimental.multihost_utils import broadcast_one_to_all
+
+    return int(broadcast_one_to_all(np.int64(value)))
 
 
 def part_path(out: str | Path, index: int) -> Path:

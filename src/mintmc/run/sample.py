@@ -22,7 +22,7 @@ from mintmc.run.encode import decode
 from mintmc.run.initial import PerChain, check_start, initial_states
 from mintmc.run.interrupt import Interrupt
 from mintmc.run.lane import Purpose, Session, Task, cores, key_of
-from mintmc.run.processes import join_parts, own_chains, part_path, wait_for_all
+from mintmc.run.processes import check_sharers, join_parts, own_chains, part_path, wait_for_all
 from mintmc.run.progress import Display
 from mintmc.run.provenance import differences, provenance
 from mintmc.run.rounds import LadderRun
@@ -103,6 +103,8 @@ def sample(
     thetas, unravel, example = initial_states(init, chains, key_of(seed, Purpose.init))
     task = _task(posterior, sampler, thetas, unravel, example, seed, draws, warmup, thin)
     processes = jax.process_count()
+    if processes > chains and _passes_over_all(task):
+        task, processes = task._replace(sharers=check_sharers()), 1  # all make the same run
     record: dict[str, Any] = {}
     if out is not None:
         settings = {"chains": chains, "warmup": warmup, "thin": thin, "seed": seed, "processes": processes}
@@ -127,11 +129,13 @@ def sample(
         )
         return build_tree(run.kept.first(run.drawn - run.saved), unravel, facts, run.saved)
 
-    saver = Saver(store, tree_of, {**record, "draws": draws})
+    saver = Saver(store, tree_of, {**record, "draws": draws}, writes=task.sharers == 1 or jax.process_index() == 0)
     with Display(progress) as display, Interrupt() as interrupt, ThreadPoolExecutor(cores(run.lanes)) as pool:
         session = Session(pool, display, interrupt, saver)
         run.compile(pool, saver.room(draws, len(task.thetas), task.dim))
         saver.restore(run)
+        if task.sharers > 1:
+            wait_for_all("restored")
         compiled = time.perf_counter()
         timings["compile"] = compiled - begun
         run.warm_up(session)
@@ -142,9 +146,9 @@ def sample(
         saver.save(run)
     if run.drawn < draws:
         _say_interrupted(run.drawn, draws, out)
-    if out is not None and processes > 1:
-        wait_for_all("parts are finished")
-        if jax.process_index() == 0:
+    if out is not None and jax.process_count() > 1:
+        wait_for_all("all are finished")
+        if processes > 1 and jax.process_index() == 0:
             join_parts(out, {**record, "draws": draws, "warmed": warmup})
         wait_for_all("parts are joined")
     return tree_of(run) if out is None else open_run(out)
@@ -219,6 +223,11 @@ def _stored(out: str | Path, record: dict[str, Any]) -> dict[str, Any] | None:
     if done is not None and (found := differences(done, record)):
         raise ValueError(f"out must be a new path or the same run, got {out}, which differs: {'; '.join(found)}")
     return done
+
+
+def _passes_over_all(task: Task) -> bool:
+    """Whether every step passes over all data, and there are data."""
+    return isinstance(task.sampler, MetropolisHastings) and task.posterior.data is not None
 
 
 def _own_chains(task: Task, chains: int, out: str | Path | None) -> range:

@@ -32,10 +32,18 @@ class Saver:
         The tree of what a run made since it was last saved.
     record
         What the store says of the run, beside where it stands.
+    writes
+        False if another process, which makes the same draws, writes them.
     """
 
-    def __init__(self, store: RunStore | None, tree_of: Callable[[Any], xarray.DataTree], record: dict[str, Any]):
-        self.store, self.tree_of, self.record = store, tree_of, record
+    def __init__(
+        self,
+        store: RunStore | None,
+        tree_of: Callable[[Any], xarray.DataTree],
+        record: dict[str, Any],
+        writes: bool = True,
+    ):
+        self.store, self.tree_of, self.record, self.writes = store, tree_of, record, writes
         self.last, self.seconds = time.perf_counter(), 0.0
 
     def room(self, draws: int, chains: int, dim: int) -> int:
@@ -47,12 +55,15 @@ class Saver:
     def save_if_due(self, run: Any, full: bool = False) -> None:
         """Save if it is time to, or if there is no room for more draws."""
         pause = max(_SECONDS_BETWEEN, self.seconds / _SHARE)
-        if self.store is not None and (full or time.perf_counter() - self.last > pause):
+        if self.store is not None and (full or not self.writes or time.perf_counter() - self.last > pause):
             self.save(run)
 
     def save(self, run: Any) -> None:
         """Save what was made since last time, and where the run stands."""
         if self.store is None:
+            return
+        if not self.writes:
+            run.saved = run.drawn
             return
         begun = time.perf_counter()
         tree = self.tree_of(run)
