@@ -100,13 +100,18 @@ class Model:
         density, gradient = self._full_pass(theta, rows, with_gradient=True)
         return density, jax.grad(self.log_prior)(theta), gradient
 
+    def rows_at(self, rows: Rows, index: Array) -> Rows:
+        """The rows of the given numbers; beyond the last row it is the last."""
+        index = jnp.minimum(index, self.n - 1)
+        if self.source is None:
+            return jax.tree.map(lambda leaf: leaf[index], rows)
+        return jax.pure_callback(self.source.take, self.source.shapes(index.size), index)
+
     def _part(self, rows: Rows, first: Array, size: int) -> Rows:
         if self.source is None:
             return jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, first, size), rows)
-        shapes = jax.tree.map(
-            lambda leaf: jax.ShapeDtypeStruct((size, *leaf.shape[1:]), leaf.dtype), self.source.example
-        )
-        return jax.pure_callback(lambda at: self.source.read(int(at), int(at) + size), shapes, first)
+        read = lambda at: self.source.read(int(at), int(at) + size)  # noqa: E731
+        return jax.pure_callback(read, self.source.shapes(size), first)
 
     def _full_pass(self, theta: Array, rows: Rows, with_gradient: bool) -> tuple[Density, Array]:
         prior = self.log_prior(theta)

@@ -1,8 +1,8 @@
 """Where observations live, and how a batch is drawn from them."""
 
 from mintmc.data.array import ArrayData, Rows, named_leaves, row_count
-from mintmc.data.batch import BATCHINGS, Batch, Batching, Shuffled, Stream, Supplied, Uniform, open_batches
-from mintmc.data.disk import DiskData, from_arrow, from_npy, from_parquet, from_zarr, open_data
+from mintmc.data.batch import BATCHINGS, Batch, Batching, FromDisk, Shuffled, Stream, Supplied, Uniform, open_batches
+from mintmc.data.disk import DiskData, distinct, from_arrow, from_npy, from_parquet, from_zarr, open_data
 
 __all__ = [
     "BATCHINGS",
@@ -10,11 +10,13 @@ __all__ = [
     "Batch",
     "Batching",
     "DiskData",
+    "FromDisk",
     "Rows",
     "Shuffled",
     "Stream",
     "Supplied",
     "Uniform",
+    "distinct",
     "from_arrow",
     "from_npy",
     "from_parquet",

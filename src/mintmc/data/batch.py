@@ -8,6 +8,9 @@ Contiguous reads make it nearly free.
 without replacement. The permutation is a Feistel network over Z_a x Z_b with a*b just above n (Black & Rogaway
 2002); the few values that fall outside are walked along their cycle until they are back inside.
 
+*from disk*: a step asks the file for its rows. It is slower than slices of a window in memory, and reaches all rows:
+for tests that read on until they are sure.
+
 A *ticket* is the randomness of one batch; ``take`` reads ``size`` rows from position ``start`` of its order. Tickets do
 not depend on the state of the chain, so the runner draws them in bulk.
 """
@@ -110,6 +113,30 @@ class Uniform:
         """A gather of distinct rows."""
         order = permute(ticket, (start + jnp.arange(size)) % self.n, self.n)
         return jax.tree.map(lambda leaf: leaf[order], rows)
+
+
+@dataclass(frozen=True)
+class FromDisk:
+    """Rows read from a file when a step asks for them: from a random offset on if it was shuffled, else any."""
+
+    source: Any  # DiskData
+
+    def ticket(self, key: Array) -> Array:
+        """That of slices or of permutations."""
+        return self._order.ticket(key)
+
+    def take(self, rows: Rows, ticket: Array, start: int | Array, size: int) -> Rows:
+        """Read by the host."""
+        source, n = self.source, self.source.n
+        if source.prepared:
+            first = (ticket + start) % n
+            return jax.pure_callback(lambda at: source.read_around(int(at), size), source.shapes(size), first)
+        order = permute(ticket, (start + jnp.arange(size)) % n, n)
+        return jax.pure_callback(source.take, source.shapes(size), order)
+
+    @property
+    def _order(self) -> Batching:
+        return Shuffled(self.source.n) if self.source.prepared else Uniform(self.source.n)
 
 
 def permute(round_keys: Array, index: Array, n: int) -> Array:

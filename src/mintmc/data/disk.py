@@ -75,6 +75,16 @@ class DiskData:
         self._check_size()
         return self._checked(self._datum(self._source.read(first, last), last - first), range(first, last))
 
+    def read_around(self, first: int, size: int) -> Rows:
+        """``size`` rows from ``first`` on; after the last comes the first."""
+        beyond = first + size - self.n
+        rows = self.read(first, min(first + size, self.n))
+        return joined([rows, self.read(0, beyond)]) if beyond > 0 else rows
+
+    def shapes(self, size: int) -> Rows:
+        """What ``size`` rows look like."""
+        return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((size, *leaf.shape[1:]), leaf.dtype), self.example)
+
     def take(self, indices: Any) -> Rows:
         """The rows of the given numbers, in the order given."""
         indices = np.asarray(indices)
@@ -99,12 +109,9 @@ class DiskData:
         wrap = check.integer("wrap", wrap, 0, size, "size")
         rng = np.random.default_rng([seed, epoch])
         if self.prepared:
-            first = int(rng.integers(self.n))
-            beyond = first + size - self.n
-            rows = self.read(first, min(first + size, self.n))
-            rows = joined([rows, self.read(0, beyond)]) if beyond > 0 else rows
+            rows = self.read_around(int(rng.integers(self.n)), size)
         else:
-            rows = self.take(_distinct(rng, self.n, size))
+            rows = self.take(distinct(rng, self.n, size))
         return joined([rows, jax.tree.map(lambda leaf: leaf[:wrap], rows)]) if wrap else rows
 
     def mapped(self, function: Callable[[Rows], Rows]) -> DiskData:
@@ -164,7 +171,7 @@ def _layout(rows: Rows) -> list[tuple[str, str, tuple[int, ...]]]:
     return [(name, str(leaf.dtype), leaf.shape[1:]) for name, leaf in named_leaves(rows)]
 
 
-def _distinct(rng: np.random.Generator, n: int, size: int) -> np.ndarray:
+def distinct(rng: np.random.Generator, n: int, size: int) -> np.ndarray:
     """``size`` different numbers below n in random order, in memory that depends on ``size`` alone."""
     if 2 * size > n:
         return rng.permutation(n)[:size]

@@ -176,15 +176,18 @@ def _evaluate(theta: Array, index: Array, count: Array, rows: Rows, settings: Se
     """Gaps of the first ``count`` rows in ``index``, a block at a time."""
     params, size = settings.unravel(theta), min(_BLOCK, index.size)
 
-    def gap(i: Array) -> Array:
-        datum, constants = jax.tree.map(lambda leaf: leaf[i], (rows, settings.bound.constants))
-        log_likelihood = settings.target.model.log_likelihood(theta, datum)
+    model = settings.target.model
+
+    def gap(datum: Any, constants: Any) -> Array:
+        log_likelihood = model.log_likelihood(theta, datum)
         return (log_likelihood - settings.bound.log_bound(params, datum, constants)) / settings.target.temperature
 
     def block(i: Array, gaps: Array) -> Array:
         # The last block is moved up to the end of the buffer and works out some gaps again.
         part = jax.lax.dynamic_slice_in_dim(index, i * size, size)
-        return jax.lax.dynamic_update_slice_in_dim(gaps, jax.vmap(gap)(part).astype(theta.dtype), i * size, 0)
+        constants = jax.tree.map(lambda leaf: leaf[part], settings.bound.constants)
+        new = jax.vmap(gap)(model.rows_at(rows, part), constants)
+        return jax.lax.dynamic_update_slice_in_dim(gaps, new.astype(theta.dtype), i * size, 0)
 
     blocks = (count + size - 1) // size
     return Read(index, count, jax.lax.fori_loop(0, blocks, block, jnp.zeros(index.shape, theta.dtype)))

@@ -160,7 +160,7 @@ def _sum_block(key, here, there, bound, is_drawn, rows, settings) -> Sums:
     scales, model = settings.scales, settings.target.model
     ticket = jax.random.randint(for_index, is_drawn.shape, 0, scales.units, jnp.int32)
     index = jnp.searchsorted(scales.cumulative, ticket, side="right")
-    drawn = jax.tree.map(lambda leaf: leaf[index], rows)
+    drawn = model.rows_at(rows, index)
     before, after = model.each(here, drawn), model.each(there, drawn)
     change = (after - before) / settings.target.temperature / (scales.each[index] * bound)
     # A difference of two rounded numbers may exceed its bound by their rounding, which is nobody's fault.

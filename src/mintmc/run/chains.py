@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from mintmc.data import DiskData, FromDisk
 from mintmc.result.ladder import LadderFacts
 from mintmc.result.tree import Draws
 from mintmc.run import adapt, program
@@ -48,7 +49,12 @@ class ChainRun:
         posterior, sampler, chains = task.posterior, task.sampler, len(task.thetas)
         self.kernel = task.kernel() if task.reference is None else task.kernel(reference=task.reference)
         self.capacity = record_capacity(task.dim)
+        self.batching = task.batching
         slices = {role: size for role, size in self.kernel.batches.items() if role != "all"}
+        if isinstance(posterior.data, DiskData) and "stream" in slices:
+            if "all" in self.kernel.batches:
+                raise ValueError(f"data must be in memory for an oracle or a proxy, got {posterior.data.name}")
+            self.batching, slices = FromDisk(posterior.data), {}
         # Data on disk come in windows even where batches are uniform.
         shuffles = bool(slices) and (sampler.batching == "shuffled" or posterior.rows is None)
         # Every so many steps the chains have read the data often enough to pay for a new shuffle.
@@ -70,7 +76,7 @@ class ChainRun:
     def compile(self, pool: ThreadPoolExecutor, room: int) -> None:
         """Start the chains and compile the programs that run them; ``room`` is for draws not yet saved."""
         kernel, task = self.kernel, self.task
-        programs = program.build(kernel, task.batching, task.thin, self.capacity, task.warmup, task.dim)
+        programs = program.build(kernel, self.batching, task.thin, self.capacity, task.warmup, task.dim)
         first_step = task.first_step(kernel.temperatures or task.sampler.target_temperature(task.posterior.n))
         self.states = []
         start = jax.jit(self._program(programs.init))

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mintmc.data import distinct
 from mintmc.energy import Density, Referenced
 from mintmc.ladder.equi_energy import Rung
 from mintmc.ladder.rings import QuantileRings, Rings, States, subset_size
@@ -32,7 +33,7 @@ def fixed_subset(task: Task, size: int) -> Referenced | None:
     data = task.posterior.data
     if data is None or size == data.n:
         return None
-    order = np.random.default_rng([task.seed, size]).permutation(data.n)[: subset_size(size)]
+    order = distinct(np.random.default_rng([task.seed, size]), data.n, subset_size(size))
     return jax.tree.map(jnp.asarray, data.take(order))
 
 

@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from mintmc import check
-from mintmc.data import DiskData
 from mintmc.energy import Density
 from mintmc.posterior import Posterior
 from mintmc.result.tree import RunFacts, build_tree
@@ -28,7 +27,7 @@ from mintmc.run.provenance import differences, provenance
 from mintmc.run.rounds import LadderRun
 from mintmc.run.saver import Saver
 from mintmc.run.store import RunStore, is_new, open_run, read_record
-from mintmc.samplers import MINT, MINTEE, SGHMC, SGLD, EquiEnergy, MetropolisHastings, ParallelTempering, Sampler
+from mintmc.samplers import MINTEE, EquiEnergy, MetropolisHastings, Sampler
 from mintmc.samplers.base import check_has_data
 
 if TYPE_CHECKING:
@@ -190,20 +189,12 @@ def resume(
     return sample(posterior, sampler, init=PerChain(each), draws=wanted, out=path, progress=progress, **shared)
 
 
-_READS_WINDOWS = (MINT, MetropolisHastings, SGLD, SGHMC, ParallelTempering, EquiEnergy)
-"""Samplers that need neither rows by number nor one stream of all rows: data may stay on disk."""
-
-
 def _task(posterior, sampler, thetas, unravel, example, seed, draws, warmup, thin) -> Task:
     """Check everything before anything compiles."""
     if isinstance(sampler, MINTEE):
         check_has_data(posterior)
         sampler = sampler.for_data(posterior.n)
     sampler.check(posterior, example)
-    if isinstance(posterior.data, DiskData) and not isinstance(sampler, _READS_WINDOWS):
-        raise ValueError(
-            f"data must be in memory for {type(sampler).__name__}, got data on disk: {posterior.data.name}"
-        )
     check_start(posterior, thetas, unravel)
     reference, read = None, 0
     if hasattr(sampler, "ladder"):

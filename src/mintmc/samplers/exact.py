@@ -207,8 +207,15 @@ def _check_bound(bound: Bound, posterior: Posterior, params: Params) -> None:
         datum, constants = row
         return log_likelihood(params, datum), bound.log_bound(params, datum, constants)
 
-    rows = jax.tree.map(jnp.asarray, (posterior.rows, bound.constants))
-    likelihoods, bounds = (np.asarray(v, np.float64) for v in jax.lax.map(pair, rows, batch_size=8192))
+    assert posterior.data is not None
+    both, size, n = jax.jit(jax.vmap(pair)), 8192, posterior.n
+    blocks = []
+    for first in range(0, n, size):
+        constants = jax.tree.map(lambda leaf, a=first: np.asarray(leaf)[a : a + size], bound.constants)
+        blocks.append(both((posterior.data.read(first, min(first + size, n)), constants)))
+    likelihoods, bounds = (
+        np.concatenate([np.asarray(v, np.float64) for v in part]) for part in zip(*blocks, strict=True)
+    )
     if bounds.ndim != 1:
         raise ValueError(f"log_bound must return a scalar, got shape {bounds.shape[1:]}")
     above = np.flatnonzero(~(bounds <= likelihoods))
