@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-all lint bench clean
+.PHONY: demo test test-all lint bench bench-scale clean
 
 demo: $(READY)
 	$(BIN)/mintmc reproduce tied-means --scale quick --out results/tied-means
@@ -22,6 +22,9 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py
+
+bench-scale: $(READY)
+	$(BIN)/python benchmarks/scale.py
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

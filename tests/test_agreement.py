@@ -9,6 +9,7 @@ import mintmc
 from mintmc.experiments.report import mean_and_error
 from truth import LIMIT
 
+pytestmark = pytest.mark.slow  # four long chains; each sampler is judged on smaller problems beside its own tests
 N, DIM = 10_000, 5
 
 

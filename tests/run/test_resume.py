@@ -69,7 +69,10 @@ def test_killed_at_random_moments_it_goes_on_bit_for_bit(name, kills, tmp_path):
     assert_same(run(name, path, DRAWS), run(name, None, DRAWS))
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize(
+    "name",
+    [name if name in ("mint", "equi-energy") else pytest.param(name, marks=pytest.mark.slow) for name in SAMPLERS],
+)
 def test_more_draws_can_be_asked_for_later(name, tmp_path):
     path = tmp_path / "run.zarr"
     run(name, path, 230)

@@ -53,6 +53,7 @@ def spread_of_rates(posterior, ladder):
     return float(np.ptp(tree["ladder"]["swap_rate"].mean("chain").values[:-1]))
 
 
+@pytest.mark.slow
 def test_rates_become_even():
     # A well in a plain 100 times as large: states leave it at about T = 15 / log(100) = 3, and their energies jump.
     posterior = mintmc.Posterior.from_density(lambda x: jnp.logaddexp(-10 * jnp.sum(x**2), -15 - 0.1 * jnp.sum(x**2)))

@@ -1,8 +1,8 @@
 """A ladder of rungs in rounds: rings are frozen while the rungs run side by side, and extended between rounds.
 
-Rungs start one after the other, the hottest first: each warms up, then makes ``feed`` draws before the next begins,
-while all hotter ones go on. The draws that count begin when the coldest has warmed up. What happens in a round depends
-on its number alone, so a run does not depend on the machine.
+Rungs start one after the other, the hottest first: each warms up, then fills its rings with ``feed`` draws before the
+next begins. The draws that count begin when the coldest has warmed up; from then on all rungs go on. What happens in
+a round depends on its number alone, so a run does not depend on the machine.
 """
 
 from __future__ import annotations
@@ -209,9 +209,9 @@ class LadderRun:
         rungs, length = len(self.ladder), self.sampler.round_length
         phases: list[tuple[int | None, range, int]] = []
         for newcomer in reversed(range(rungs)):
-            phases.append((newcomer, range(newcomer + 1, rungs), self.task.warmup))
+            phases.append((newcomer, range(0), self.task.warmup))
             if newcomer > 0:
-                phases.append((None, range(newcomer, rungs), self.feed))
+                phases.append((None, range(newcomer, newcomer + 1), self.feed))
         rounds: list[Round] = []
         for warming, drawing, total in phases:
             for first in range(0, total, length):

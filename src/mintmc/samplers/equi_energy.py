@@ -50,7 +50,8 @@ class EquiEnergy:
         Params that energies are counted from; a mode is best. By default where the first chain starts (energies of a
         density without data are absolute).
     feed
-        Draws of a rung before the next colder one starts; by default as many as warm-up has steps.
+        Draws with which a rung fills its rings before the next colder one starts; by default as many as warm-up has
+        steps. A colder rung knows no more modes than they hold.
     round_length
         Draws between two extensions of the rings. Within a round rungs run side by side.
     steps

@@ -1,0 +1,145 @@
+"""What it costs to store a run, to keep data on disk, and what sharing full passes gains.
+
+    make bench-scale
+
+Each part runs in processes of its own, so that its peak memory is its own. Results go to benchmarks/scale.json.
+"""
+
+import json
+import resource
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+
+import mintmc
+from mintmc.experiments import tied_means
+
+HERE = Path(__file__).parent
+ROWS_ON_DISK = 100_000_000
+DIM = 50
+
+
+def peak_memory():
+    """Megabytes of this process at its largest."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def many_parameters(out, draws):
+    """A run of 50 parameters: seconds of sampling, and peak memory."""
+    x = np.random.default_rng(0).normal(size=(100_000, DIM)).astype(np.float32)
+    posterior = mintmc.Posterior(lambda theta, row: -0.5 * jnp.sum((row - theta) ** 2), x)
+    sampler = mintmc.MINT(1000, alpha=0.5, proposal=mintmc.RandomWalk(step_size=0.05))
+    settings = {"init": np.zeros(DIM), "warmup": 0, "chains": 2, "progress": False}
+    where = None if out == "memory" else out
+    tree = mintmc.sample(posterior, sampler, draws=int(draws), out=where, **settings)
+    return {"seconds": float(tree.attrs["sampling_time"]), "megabytes": peak_memory()}
+
+
+def one_column(data, draws):
+    """MINT on the tied-means mixture, data in memory or in a file: microseconds a step, and peak memory."""
+    source = tied_means.simulate(1_000_000) if data == "memory" else data
+    posterior = mintmc.Posterior(tied_means.log_likelihood, source, tied_means.log_prior)
+    sampler = mintmc.MINT(1000, temperature=1e4, proposal=mintmc.RandomWalk(step_size=0.5))
+    settings = {"init": np.array([0.5, 0.0]), "warmup": 0, "chains": 2, "progress": False}
+    tree = mintmc.sample(posterior, sampler, draws=int(draws), **settings)
+    return {"microseconds": tree.attrs["sampling_time"] / int(draws) * 1e6, "megabytes": peak_memory()}
+
+
+def write_and_prepare(folder):
+    """A prepared file of many rows, made in bounded memory: seconds, and peak memory."""
+    path = Path(folder) / "rows.npy"
+    rows = np.lib.format.open_memmap(path, "w+", np.float32, (ROWS_ON_DISK,))
+    rng = np.random.default_rng(0)
+    for first in range(0, ROWS_ON_DISK, 1_000_000):
+        rows[first : first + 1_000_000] = rng.normal(0, np.sqrt(2), 1_000_000) + rng.integers(0, 2, 1_000_000)
+    rows.flush()
+    del rows
+    begun = time.perf_counter()
+    mintmc.prepare(path, Path(folder) / "prepared")
+    return {"seconds": time.perf_counter() - begun, "megabytes": peak_memory()}
+
+
+def full_passes(processes, index, port, draws):
+    """One full-batch chain: microseconds a step."""
+    if int(processes) > 1:
+        from mintmc.run.processes import join
+
+        join(f"127.0.0.1:{port}", int(processes), int(index))
+    posterior = mintmc.Posterior(tied_means.log_likelihood, tied_means.simulate(1_000_000), tied_means.log_prior)
+    sampler = mintmc.MetropolisHastings(mintmc.RandomWalk(step_size=0.002))
+    tree = mintmc.sample(
+        posterior, sampler, init=np.array([0.5, 0.0]), draws=int(draws), warmup=0, chains=1, progress=False
+    )
+    return {"microseconds": tree.attrs["sampling_time"] / int(draws) * 1e6}
+
+
+PARTS = {part.__name__: part for part in (many_parameters, one_column, write_and_prepare, full_passes)}
+
+
+def start(name, *arguments):
+    """A part in a process of its own."""
+    command = [sys.executable, __file__, name, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def finish(process):
+    """What a part found."""
+    output = process.communicate()[0]
+    if process.returncode:
+        raise SystemExit(f"{process.args[2]} failed")
+    return json.loads(output.splitlines()[-1])
+
+
+def measure(name, *arguments):
+    """Run a part and wait for it."""
+    return finish(start(name, *arguments))
+
+
+def shared_passes(draws):
+    """The better of two runs of one process, and of two processes together."""
+    alone, together = [], []
+    for _ in range(2):
+        alone.append(measure("full_passes", 1, 0, 0, draws)["microseconds"])
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        both = [start("full_passes", 2, index, port, draws) for index in range(2)]
+        together.append(max(finish(process)["microseconds"] for process in both))
+    return min(alone), min(together)
+
+
+def main():
+    results = {}
+    with tempfile.TemporaryDirectory(dir=HERE) as folder:
+        kept = [measure("many_parameters", "memory", 50_000)["seconds"] for _ in range(3)]
+        stored = [measure("many_parameters", f"{folder}/{i}.zarr", 50_000)["seconds"] for i in range(3)]
+        results["storing over keeping, 50,000 draws of 50 parameters (bar 1.1)"] = min(stored) / min(kept)
+        few = measure("many_parameters", f"{folder}/few.zarr", 10_000)["megabytes"]
+        many = measure("many_parameters", f"{folder}/many.zarr", 1_000_000)["megabytes"]
+        results["1e6 draws of 50 parameters: megabytes above 1e4 draws (bar 300)"] = many - few
+        prepared = measure("write_and_prepare", folder)
+        results["prepare 1e8 rows: seconds"] = prepared["seconds"]
+        results["prepare 1e8 rows: megabytes"] = prepared["megabytes"]
+        memory = min(measure("one_column", "memory", 200_000)["microseconds"] for _ in range(2))
+        disk = [measure("one_column", f"{folder}/prepared", 200_000) for _ in range(2)]
+        results["step from 1e8 rows on disk over 1e6 in memory (bar 2)"] = min(d["microseconds"] for d in disk) / memory
+        results["MINT on 1e8 rows on disk: megabytes (bar 1000)"] = max(d["megabytes"] for d in disk)
+    alone, together = shared_passes(300)
+    results["full-batch step at n = 1e6, one process: microseconds"] = alone
+    results["speed-up of two processes that share the full pass"] = alone / together
+    for name, value in results.items():
+        print(f"{name:70} {value:.2f}")
+    (HERE / "scale.json").write_text(json.dumps(results, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        print(json.dumps(PARTS[sys.argv[1]](*sys.argv[2:])))
+    else:
+        main()
