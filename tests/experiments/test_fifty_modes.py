@@ -17,7 +17,7 @@ TINY = fifty_modes.Scale(
     ladder=mintmc.Ladder([1.0, 3.0, 9.0, 27.0], [None, 500, 500, 500]),
     draws=600,
     warmup=200,
-    feed=300,
+    feed=1200,
     published_draws=200,
     published_warmup=100,
     plain_draws=300,
@@ -27,6 +27,7 @@ TINY = fifty_modes.Scale(
     large_sweeps=0,
     shown=150,
     round_length=100,
+    rings=8,  # temperatures so far apart need narrower rings
     published={"smallest_batch": 50, "rungs": 2},
 )
 
