@@ -45,7 +45,7 @@ def one_column(data, draws):
     """MINT on the tied-means mixture, data in memory or in a file: microseconds a step, and peak memory."""
     source = tied_means.simulate(1_000_000) if data == "memory" else data
     posterior = mintmc.Posterior(tied_means.log_likelihood, source, tied_means.log_prior)
-    sampler = mintmc.MINT(1000, temperature=1e4, proposal=mintmc.RandomWalk(step_size=0.5))
+    sampler = mintmc.MINT(1000, temperature=2e5, proposal=mintmc.RandomWalk(step_size=0.5))
     settings = {"init": np.array([0.5, 0.0]), "warmup": 0, "chains": 2, "progress": False}
     tree = mintmc.sample(posterior, sampler, draws=int(draws), **settings)
     return {"microseconds": tree.attrs["sampling_time"] / int(draws) * 1e6, "megabytes": peak_memory()}
@@ -114,8 +114,16 @@ def shared_passes(draws):
     return min(alone), min(together)
 
 
+class Results(dict):
+    """Numbers that show as they come."""
+
+    def __setitem__(self, name, value):
+        print(f"{name:70} {value:.2f}", flush=True)
+        super().__setitem__(name, value)
+
+
 def main():
-    results = {}
+    results = Results()
     with tempfile.TemporaryDirectory(dir=HERE) as folder:
         kept = [measure("many_parameters", "memory", 50_000)["seconds"] for _ in range(3)]
         stored = [measure("many_parameters", f"{folder}/{i}.zarr", 50_000)["seconds"] for i in range(3)]
@@ -133,8 +141,6 @@ def main():
     alone, together = shared_passes(300)
     results["full-batch step at n = 1e6, one process: microseconds"] = alone
     results["speed-up of two processes that share the full pass"] = alone / together
-    for name, value in results.items():
-        print(f"{name:70} {value:.2f}")
     (HERE / "scale.json").write_text(json.dumps(results, indent=2) + "\n")
 
 
