@@ -38,9 +38,31 @@ def test_batches_from_disk_give_the_tempered_posterior(name, prepared, tmp_path,
     assert distance(theta**2, T / N) < LIMIT
 
 
-FLAGS = np.random.default_rng(1)
-W = FLAGS.normal(size=(300, 2)).astype(np.float32)
-Y = FLAGS.choice([-1, 1], 300).astype(np.float32)
+LADDER = mintmc.Ladder([1, 4, 16], [None, 400, 200])
+
+
+@pytest.mark.parametrize("sampler", [mintmc.EquiEnergy(LADDER, mintmc.Langevin()), mintmc.ParallelTempering(LADDER)])
+def test_ladders_on_disk_give_the_posterior(sampler, tmp_path, monkeypatch):
+    monkeypatch.setattr(lane, "_BYTES_PER_WINDOW", 4 * 1000)
+    posterior = mintmc.Posterior(gaussian_log_likelihood, stored(tmp_path, True))
+    tree = mintmc.sample(posterior, sampler, init=0.0, draws=1500, warmup=200, chains=2, progress=False)
+    theta = tree.posterior.theta.values
+    assert distance(theta, 0) < LIMIT
+    assert distance(theta**2, 1 / N) < LIMIT
+
+
+@pytest.mark.parametrize("sampler", [mintmc.SGLD(200, 1e-5), mintmc.SGHMC(200, 2e-3, 20.0)])
+def test_stochastic_gradients_from_disk_find_the_mean(sampler, tmp_path, monkeypatch):
+    # Their variance depends on the step size by design, and is judged elsewhere.
+    monkeypatch.setattr(lane, "_BYTES_PER_WINDOW", 4 * 1000)
+    posterior = mintmc.Posterior(gaussian_log_likelihood, stored(tmp_path, True))
+    tree = mintmc.sample(posterior, sampler, init=0.2, draws=1500, warmup=500, chains=2, progress=False)
+    assert distance(tree.posterior.theta.values, 0) < LIMIT
+
+
+RNG = np.random.default_rng(1)
+W = RNG.normal(size=(300, 2)).astype(np.float32)
+Y = RNG.choice([-1, 1], 300).astype(np.float32)
 LOGISTIC = {
     "MetropolisHastings": mintmc.MetropolisHastings(STEP),
     "FireflyMC": mintmc.FireflyMC(JaakkolaJordan.untuned(W, Y), STEP),

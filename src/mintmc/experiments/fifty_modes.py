@@ -68,7 +68,7 @@ class Scale:
     shown: int  # draws in t-SNE and k-means
     chains: int = 2
     steps: tuple[int, ...] | None = None
-    jump_probability: float = 0.3
+    jump_probability: float = 0.35
     rings: int = 2
     capacity: int = 25_000
     round_length: int = 500

@@ -51,7 +51,7 @@ class EquiEnergy:
         density without data are absolute).
     feed
         Draws with which a rung fills its rings before the next colder one starts; by default as many as warm-up has
-        steps. A colder rung knows no more modes than they hold.
+        steps. A colder rung begins with the modes that they hold.
     round_length
         Draws between two extensions of the rings. Within a round rungs run side by side.
     steps
