@@ -151,14 +151,15 @@ class Model:
             bounds = (p * blocks // parts, (p + 1) * blocks // parts)
             return jax.lax.fori_loop(*bounds, add, (lanes, lanes, jnp.zeros_like(theta)))
 
-        if self.sharers == 1 or parts == 1:
-            sums = _join(jax.lax.map(part, jnp.arange(parts)))
-        else:
-            own = parts // self.sharers
-            own_sums = _join(jax.lax.map(part, jax.lax.axis_index(DATA_AXIS) * own + jnp.arange(own)))
-            sums = _join(jax.lax.all_gather(own_sums, DATA_AXIS))
-        total, rest, gradient = sums
-        return *_fold(total, rest), gradient
+        is_shared = self.sharers > 1 and parts > 1
+        own = parts // self.sharers if is_shared else parts
+        first = jax.lax.axis_index(DATA_AXIS) * own if is_shared else 0
+        total, rest, gradient = jax.lax.map(part, first + jnp.arange(own))
+        # A handful of numbers, so that others wait for one short message.
+        numbers = _join(jnp.concatenate([jnp.stack(_fold(total, rest), -1), gradient], -1))
+        if is_shared:
+            numbers = _join(jax.lax.all_gather(numbers, DATA_AXIS))
+        return numbers[0], numbers[1], numbers[2:]
 
 
 @dataclass(frozen=True)
@@ -279,22 +280,22 @@ def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
     return total, (a - (total - added)) + (b - added)
 
 
-def _join(sums: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-    """Join the sums of 2^k neighbouring parts pairwise: the same tree, however the parts are shared out."""
-    total, rest, gradient = sums
-    while total.shape[0] > 1:
-        total, error = _two_sum(total[::2], total[1::2])
-        rest = rest[::2] + rest[1::2] + error
-        gradient = gradient[::2] + gradient[1::2]
-    return total[0], rest[0], gradient[0]
+def _join(numbers: Array) -> Array:
+    """Join the sums (total, rest, gradient) of 2^k neighbouring parts: the same tree, however they are shared out."""
+    while numbers.shape[0] > 1:
+        one, other = numbers[::2], numbers[1::2]
+        total, error = _two_sum(one[:, 0], other[:, 0])
+        plain = (one + other)[:, 1:].at[:, 0].add(error)
+        numbers = jnp.concatenate([total[:, None], plain], axis=1)
+    return numbers[0]
 
 
 def _fold(total: Array, rest: Array) -> tuple[Array, Array]:
-    """Sum the lanes of (total + rest) pairwise into one two-float number."""
-    while total.shape[0] > 1:
-        if total.shape[0] % 2:
-            total, rest = (jnp.concatenate([lane, jnp.zeros_like(lane[:1])]) for lane in (total, rest))
-        half = total.shape[0] // 2
-        total, error = _two_sum(total[:half], total[half:])
-        rest = rest[:half] + rest[half:] + error
-    return total[0], rest[0]
+    """Sum the lanes of (total + rest), along their last axis, pairwise into one two-float number."""
+    while total.shape[-1] > 1:
+        if total.shape[-1] % 2:
+            total, rest = (jnp.concatenate([lane, jnp.zeros_like(lane[..., :1])], -1) for lane in (total, rest))
+        half = total.shape[-1] // 2
+        total, error = _two_sum(total[..., :half], total[..., half:])
+        rest = rest[..., :half] + rest[..., half:] + error
+    return total[..., 0], rest[..., 0]

@@ -17,7 +17,7 @@ import mintmc
 from mintmc.data import Uniform
 from mintmc.energy import Model, Referenced
 from mintmc.ladder import equi_energy
-from mintmc.ladder.rings import Store, ring_of
+from mintmc.ladder.rings import States, Store, ring_of
 from mintmc.proposals import Tuning
 from truth import LIMIT, gaussian_data, gaussian_log_likelihood
 
@@ -148,7 +148,8 @@ class Case:
             density = jax.tree.map(lambda leaf: leaf.reshape(kept.shape[:2]), density)
             # That of -u^2/2.
             gradient = jnp.asarray(-self.gradient_scale * kept) if self.proposal.uses_gradient else None
-        return Store(edges, jnp.asarray(filled, jnp.int32), jnp.asarray(kept), density, gradient, self.subset)
+        states = jnp.asarray(States(kept, gradient, density).packed())
+        return Store(edges, jnp.asarray(filled, jnp.int32), states, self.subset)
 
     def filing_energies(self, theta):
         model, rows, reference = self.target.model, self.target.rows, self.target.reference

@@ -1,6 +1,5 @@
 """Rings: where their edges lie, which states they keep, and that they keep no more."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,11 +9,11 @@ from mintmc.energy import Density
 from mintmc.ladder.rings import Rings, States, fixed_edges, ring_of
 from truth import LIMIT
 
-LIKE = States(np.zeros((1, 1), np.float32), None, None)
+LIKE = np.zeros(1, np.float32)
 
 
 def states(values):
-    return States(np.asarray(values, np.float32)[:, None], None, None)
+    return States(np.asarray(values, np.float32)[:, None]).packed()
 
 
 def file_numbers(rings, first, last, rng, energy=lambda number: np.zeros(len(number))):
@@ -25,7 +24,7 @@ def file_numbers(rings, first, last, rng, energy=lambda number: np.zeros(len(num
 
 def kept(rings, ring=0):
     store = rings.store(None)
-    return np.asarray(store.theta)[ring, : int(store.filled[ring]), 0].astype(int)
+    return np.asarray(store.states)[ring, : int(store.filled[ring]), 0].astype(int)
 
 
 def distance_from_uniform(rng_of, stretch, past=200, capacity=10, runs=1500):
@@ -83,7 +82,7 @@ def test_memory_does_not_grow():
     rng, rings = np.random.default_rng(0), Rings([0.0], 2, 8, LIKE)
 
     def held():
-        return sum(leaf.nbytes for leaf in jax.tree.leaves((rings.kept, rings.seen, rings.edges)))
+        return rings.kept.rows.nbytes + rings.seen.nbytes + rings.edges.nbytes + len(rings.kept.unsettled()[0])
 
     before = held()
     for _ in range(20):
@@ -120,19 +119,29 @@ def test_of_states_with_one_place_the_last_stays():
 
 def test_everything_known_of_a_state_is_kept_beside_it():
     rng = np.random.default_rng(0)
-    number = np.zeros(1, np.float32)
-    like = States(np.zeros((1, 2), np.float32), Density(number, number, number), np.zeros((1, 2), np.float32))
-    rings = Rings([0.0], 2, 50, like)
     theta = rng.normal(size=(300, 2)).astype(np.float32)
     x = theta[:, 0]
-    rings.file(x, States(theta, Density(x, 2 * x, 3 * x), -theta), rng)
-    store = rings.store(None)
-    x = np.asarray(store.theta)[..., 0]
+    filed = States(theta, -theta, Density(x, 2 * x, 3 * x)).packed()
+    rings = Rings([0.0], 2, 50, filed[0])
+    rings.file(x, filed, rng)
+    found = States.unpacked(rings.store(None).states, dim=2)
+    x = np.asarray(found.theta)[..., 0]
     assert (x[0] < 0).all()
     assert (x[1] > 0).all()
-    np.testing.assert_array_equal(store.gradient, -store.theta)
-    for factor, part in enumerate(store.density, start=1):
+    np.testing.assert_array_equal(found.gradient, -found.theta)
+    for factor, part in enumerate(found.density, start=1):
         np.testing.assert_array_equal(part, factor * x)
+
+
+@pytest.mark.parametrize(
+    ("gradient", "density"), [(None, None), (None, Density(1.0, 2.0, 3.0)), (np.ones(3), Density(1.0, 2.0, 3.0))]
+)
+def test_what_is_not_known_of_a_state_takes_no_room(gradient, density):
+    packed = States(np.zeros(3), gradient, density).packed()
+    assert packed.shape == (3 + 3 * (gradient is not None) + 3 * (density is not None),)
+    found = States.unpacked(packed, dim=3)
+    assert found.density == density
+    np.testing.assert_array_equal(found.gradient, gradient)
 
 
 def test_quantile_edges_come_from_the_first_states_and_stay():
@@ -179,5 +188,5 @@ def test_a_state_is_looked_up_where_it_was_filed():
     rings.file(energies, states(energies), rng)
     store = rings.store(None)
     for ring in range(5):
-        inside = store.theta[ring, : int(store.filled[ring]), 0]
+        inside = store.states[ring, : int(store.filled[ring]), 0]
         assert (ring_of(inside, store.edges) == ring).all()

@@ -35,24 +35,19 @@ def assert_same(one, other):
             np.testing.assert_allclose(values, other[name], rtol=1e-12, err_msg=name)
 
 
-def kill_at_random_moments(name, path, kills, seed):
-    """Start the run again and again, and kill it; from the start of the process to well into its draws."""
-    rng = np.random.default_rng(seed)
+def run_until_killed(name, path, wait):
+    """Run in a process of its own and kill it ``wait`` seconds after the store appears; False if it had finished."""
     command = [sys.executable, str(Path(__file__).with_name("resumed_run.py")), name, str(path), str(DRAWS)]
-    killed = 0
-    while killed < kills:
-        process = subprocess.Popen(command)
-        # Time to import and compile differs from machine to machine: count from the first sign of the store.
-        while process.poll() is None and not (path / "zarr.json").exists():
-            time.sleep(0.01)
-        time.sleep(rng.exponential(1.5))
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
-            killed += 1
-        elif process.returncode == 0:
-            return killed
-        process.wait()
-    return killed
+    process = subprocess.Popen(command)
+    # Time to import and compile differs from machine to machine: count from the first sign of the store.
+    while process.poll() is None and not (path / "zarr.json").exists():
+        time.sleep(0.01)
+    time.sleep(wait)
+    was_killed = process.poll() is None
+    if was_killed:
+        process.send_signal(signal.SIGKILL)
+    assert process.wait() == (-signal.SIGKILL if was_killed else 0)
+    return was_killed
 
 
 @pytest.mark.parametrize(
@@ -64,9 +59,15 @@ def kill_at_random_moments(name, path, kills, seed):
     ],
 )
 def test_killed_at_random_moments_it_goes_on_bit_for_bit(name, kills, tmp_path):
-    path = tmp_path / "run.zarr"
-    assert kill_at_random_moments(name, path, kills, seed=kills) >= 1
-    assert_same(run(name, path, DRAWS), run(name, None, DRAWS))
+    uninterrupted, rng = run(name, None, DRAWS), np.random.default_rng(kills)
+    killed = runs = 0
+    while killed < kills:
+        path = tmp_path / f"{runs}.zarr"
+        runs += 1
+        # From the start of the process to well into its draws; a run is killed again and again until it is finished.
+        while killed < kills and run_until_killed(name, path, wait=rng.exponential(1.5)):
+            killed += 1
+        assert_same(run(name, path, DRAWS), uninterrupted)
 
 
 @pytest.mark.parametrize(

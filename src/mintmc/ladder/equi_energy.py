@@ -26,7 +26,7 @@ from mintmc.energy import Density, Model, Truncated
 from mintmc.kernels import metropolis
 from mintmc.kernels.base import Info, Kernel
 from mintmc.kernels.metropolis import State
-from mintmc.ladder.rings import Store, ring_of
+from mintmc.ladder.rings import States, Store, ring_of
 from mintmc.proposals import Point, Proposal
 
 
@@ -139,17 +139,17 @@ def _jump(noise: Noise, state: State, batch: Batch, settings: Settings) -> Outco
     place = jnp.minimum((noise.pick * store.filled[ring]).astype(jnp.int32), store.filled[ring] - 1)
     terms = ((1 / rung.temperature, rung.floor), (-1 / rung.hotter_temperature, rung.hotter_floor))
     target = _target(settings, rung, terms)
-    theta = store.theta[ring, place]
+    found = States.unpacked(store.states[ring, place], settings.dim)
+    theta = found.theta
     if settings.batch_size is not None:
         there = Point(theta)
         test = Common(settings.penalised)
         decision, _ = test.decide(log_uniform, state.point.theta, theta, 0.0, (), batch, target)
         touched = 2 * settings.batch_size
     else:
-        if store.density is not None:
-            at = jax.tree.map(lambda leaf: leaf[ring, place], (store.gradient, store.density))
-            gradient = None if at[0] is None else at[0] / rung.temperature
-            there, touched = Point(theta, gradient, at[1]), 0
+        if found.density is not None:
+            gradient = None if found.gradient is None else found.gradient / rung.temperature
+            there, touched = Point(theta, gradient, found.density), 0
         else:
             there = metropolis.visit(theta, batch, _local(settings, rung))
             touched = settings.model.n

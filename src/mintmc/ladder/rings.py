@@ -13,17 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from mintmc import check
 from mintmc.energy import Density, Referenced
+from mintmc.ladder.kept import Kept
 from mintmc.ladder.ladder import Ladder
 
 
@@ -105,28 +105,40 @@ def subset_size(batch_size: int) -> int:
     return max(2, batch_size // 3)
 
 
+class States(NamedTuple):
+    """States of a rung, with any leading axes; what is None is not known."""
+
+    theta: Any
+    gradient: Any = None  # of the log posterior at T = 1; where the rung reads all data, for a gradient proposal
+    density: Density | None = None  # where the rung reads all data
+
+    def packed(self) -> np.ndarray:
+        """Each state as one row of numbers, parameters first."""
+        numbers = [np.asarray(number)[..., None] for number in self.density or ()]
+        gradient = [] if self.gradient is None else [self.gradient]
+        return np.concatenate([self.theta, *gradient, *numbers], axis=-1)
+
+    @classmethod
+    def unpacked(cls, rows: Array, dim: int) -> States:
+        """What was packed, of states with so many parameters."""
+        rest = rows.shape[-1] - dim
+        gradient = rows[..., dim : 2 * dim] if rest > len(Density._fields) else None
+        density = Density(*(rows[..., -i] for i in range(len(Density._fields), 0, -1))) if rest else None
+        return cls(rows[..., :dim], gradient, density)
+
+
 class Store(NamedTuple):
     """The rings of a hotter rung as a step reads them: frozen within a round."""
 
     edges: Array  # (rings - 1,) energies above the reference
     filled: Array  # (rings,) states kept
-    theta: Array  # (rings, capacity, d)
-    density: Density | None  # (rings, capacity) each; where the rung reads all data
-    gradient: Array | None  # (rings, capacity, d) of the log posterior at T = 1; the same, for a gradient proposal
-    subset: Referenced | None  # the fixed rows that tell rings apart where it reads batches
+    states: Array  # (rings, capacity, numbers of a packed state)
+    subset: Referenced | None  # the fixed rows that tell rings apart where the rung reads batches
 
 
 def ring_of(energy: Array, edges: Array) -> Array:
     """The index of the ring that an energy belongs to."""
     return jnp.searchsorted(edges, energy, side="right")
-
-
-class States(NamedTuple):
-    """States to be filed, with a leading axis."""
-
-    theta: np.ndarray
-    density: Density | None
-    gradient: np.ndarray | None
 
 
 class Rings:
@@ -139,22 +151,26 @@ class Rings:
     rings, capacity
         Number of rings and the states that each keeps at most.
     like
-        States of the kind to be filed.
+        A packed state.
+    path
+        Of a file to keep the states in; None keeps them in memory.
     """
 
-    def __init__(self, edges: Sequence[float] | None, rings: int, capacity: int, like: States):
+    def __init__(
+        self, edges: Sequence[float] | None, rings: int, capacity: int, like: np.ndarray, path: Path | None = None
+    ):
         self.edges = None if edges is None else np.asarray(edges, np.float32)
         self.capacity = capacity
         self.seen = np.zeros(rings, np.int64)
-        self.kept: States = jax.tree.map(lambda leaf: jnp.zeros((rings, capacity, *leaf.shape[1:]), leaf.dtype), like)
+        self.kept = Kept((rings * capacity, like.size), like.dtype, path)
 
-    def file(self, energies: np.ndarray, states: States, rng: np.random.Generator) -> None:
-        """Add states, each to the ring of its energy, so that every ring stays a uniform sample of its past."""
+    def file(self, energies: np.ndarray, states: np.ndarray, rng: np.random.Generator) -> None:
+        """Add packed states, each to the ring of its energy, so that every ring stays a uniform sample of its past."""
         if self.edges is None:
             rings = len(self.seen)
             self.edges = np.quantile(energies, (np.arange(1, rings) / rings) ** 2).astype(np.float32)
         member = np.searchsorted(self.edges, energies.astype(np.float32), side="right")
-        place = np.full(len(member), self.capacity)
+        place = np.empty(len(member), np.int64)
         for ring in np.unique(member):
             new = np.flatnonzero(member == ring)
             # The t-th state of a ring draws a place among the first t; what falls beyond the capacity is dropped.
@@ -162,37 +178,29 @@ class Rings:
             full = new[place[new] >= self.capacity]
             place[full] = rng.integers(0, place[full] + 1)
             self.seen[ring] += len(new)
-        # Of states that drew the same place the last one stays; one write must not depend on the order of another.
-        flat = member * (self.capacity + 1) + np.minimum(place, self.capacity)
-        _, last = np.unique(flat[::-1], return_index=True)
-        stays = np.zeros(len(flat), bool)
-        stays[len(flat) - 1 - last] = True
-        place[~stays] = self.capacity
-        self.kept = _write(self.kept, member, place, states)
+        stays = place < self.capacity
+        self.kept.write((member * self.capacity + place)[stays], states[stays])
 
     @property
     def known_edges(self) -> np.ndarray:
         """The edges; NaN before they are known."""
         return np.full(len(self.seen) - 1, np.nan, np.float32) if self.edges is None else self.edges
 
-    def contents(self) -> tuple[np.ndarray, np.ndarray, States]:
-        """All that the rings hold, as arrays."""
-        return self.known_edges, self.seen, self.kept
+    def checkpoint(self) -> tuple[np.ndarray, ...]:
+        """All that is not in the file."""
+        return self.known_edges, self.seen, *self.kept.unsettled()
 
-    def refill(self, contents: tuple[np.ndarray, np.ndarray, States]) -> None:
-        """Take over what other rings held."""
-        edges, self.seen, self.kept = contents
+    def restore(self, checkpoint: tuple[np.ndarray, ...]) -> None:
+        """Go on from a checkpoint and the file that belongs to it."""
+        edges, self.seen, places, values = checkpoint
         self.edges = None if np.isnan(edges).any() else edges
+        if self.kept.is_new:
+            raise ValueError(f"{self.kept.path} is missing: the run cannot go on without its rings")
+        self.kept.settle(places, values)
 
     def store(self, subset: Referenced | None) -> Store:
         """The rings as a step reads them."""
         edges = np.zeros(len(self.seen) - 1, np.float32) if self.edges is None else self.edges
         filled = np.minimum(self.seen, self.capacity).astype(np.int32)
-        kept: Any = self.kept
-        return Store(jnp.array(edges), jnp.array(filled), kept.theta, kept.density, kept.gradient, subset)
-
-
-@partial(jax.jit, donate_argnums=0)
-def _write(kept: States, ring: Array, place: Array, states: States) -> States:
-    """Put states where they belong, in place; a place beyond the capacity is none."""
-    return jax.tree.map(lambda leaf, new: leaf.at[ring, place].set(new, mode="drop"), kept, states)
+        states = self.kept.on_device(len(self.seen), self.capacity, self.kept.rows.shape[1])
+        return Store(jnp.array(edges), jnp.array(filled), states, subset)

@@ -147,6 +147,9 @@ class ChainRun:
         self.warmed, self.drawn, self.undefined = (int(count) for count in at)
         self.saved = self.drawn
 
+    def committed(self) -> None:
+        """The checkpoint is safe; nothing else of a chain is on disk."""
+
     def facts(self) -> dict[str, Any]:
         """What else the tree should know."""
         tunings = [s.tuning for s in self.states]

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -43,6 +44,7 @@ class Task(NamedTuple):
     reference_touched: int = 0  # data read to know the reference
     first_chain: int = 0  # of those that run here; others may run elsewhere
     sharers: int = 1  # processes that make each full pass together
+    folder: Path | None = None  # of the run's store
 
     @property
     def dim(self) -> int:

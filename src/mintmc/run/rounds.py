@@ -70,11 +70,17 @@ class LadderRun:
         per_round = self.sampler.round_length * max(batches, default=1)
         self.rounds_per_shuffle = max(1, math.ceil(PASSES_PER_SHUFFLE * rows_in_memory(task.posterior) / per_round))
         self.rows = self.shuffles.at(0)
-        # Above the hottest rung there is nothing to jump to: rings like its own that stay empty.
+        # Above the hottest rung there is nothing to jump to: rings like its own that stay empty, as do the coldest's.
         feeders = [*range(rungs), rungs - 1]
         self.subsets = [fixed_subset(task, self.sizes[k]) for k in feeders]
         edges = fixed_edges(self.sampler.rings, self.ladder)
-        self.rings = [[empty_rings(task, edges, self.sizes[k] == n) for _ in range(self._groups)] for k in feeders]
+        self.rings = [
+            [
+                empty_rings(task, edges, self.sizes[k] == n, f"{place}-{group}" if 0 < place < rungs else None)
+                for group in range(self._groups)
+            ]
+            for place, k in enumerate(feeders)
+        ]
         self.stores = [[self._store(k, group) for group in range(self._groups)] for k in range(rungs + 1)]
         self.rungs = places(task, edges)
         length = self.sampler.round_length
@@ -148,7 +154,7 @@ class LadderRun:
     def checkpoint(self) -> Any:
         """Everything that the rest of the run depends on, as a pytree of arrays."""
         at = np.array([self.rounds_done, self.drawn, *self.made])
-        rings = [[ring.contents() for ring in group] for group in self.rings[1:-1]]
+        rings = [[ring.checkpoint() for ring in group] for group in self.rings[1:-1]]
         return at, self.states, rings, self.fresh, self.warmup_touched, self.sums
 
     def restore(self, checkpoint: Any) -> None:
@@ -157,8 +163,15 @@ class LadderRun:
         self.rounds_done, self.drawn, *self.made = (int(count) for count in at)
         self.saved = self.drawn
         for k, group in enumerate(rings, start=1):
-            for ring, contents in zip(self.rings[k], group, strict=True):
-                ring.refill(contents)
+            for ring, saved in zip(self.rings[k], group, strict=True):
+                ring.restore(saved)
+            self.stores[k] = [self._store(k, g) for g in range(self._groups)]
+
+    def committed(self) -> None:
+        """The checkpoint is safe: the files of the rings may follow."""
+        for k, group in enumerate(self.rings[1:-1], start=1):
+            for ring in group:
+                ring.kept.settle(*ring.kept.unsettled())
             self.stores[k] = [self._store(k, g) for g in range(self._groups)]
 
     def facts(self) -> dict[str, Any]:
@@ -254,9 +267,10 @@ class LadderRun:
         if k > 0 and self.subsets[k] is not None:
             energy = self.file_energy(record.theta, self.subsets[k])
         record, energy = jax.tree.map(lambda leaf: np.asarray(leaf)[: last - first], (record, energy))
-        states = States(record.theta, record.density, record.snapshot.get("gradient"))
         here = slice(r.offset, r.offset + last - first)
-        jax.tree.map(lambda shelf, leaf: shelf.__setitem__(here, leaf), self.fresh[k][chain], (energy, states))
+        energies, states = self.fresh[k][chain]
+        energies[here] = energy
+        states[here] = States(record.theta, record.snapshot.get("gradient"), record.density).packed()
         touched = record.data_touched.astype(np.int64)
         if k > 0 and self.subsets[k] is not None:
             # To tell which ring a state belongs to took the rows of the subset.

@@ -37,17 +37,17 @@ def fixed_subset(task: Task, size: int) -> Referenced | None:
     return jax.tree.map(jnp.asarray, data.take(order))
 
 
-def empty_rings(task: Task, edges: tuple[float, ...] | None, exact: bool) -> Rings:
-    """Rings for the states of a rung; ``exact`` if it reads all data."""
-    rule, theta = task.sampler.rings, np.zeros((1, task.dim), task.thetas[0].dtype)
+def empty_rings(task: Task, edges: tuple[float, ...] | None, exact: bool, name: str | None = None) -> Rings:
+    """Rings for the states of a rung; ``exact`` if it reads all data. With a name they live on disk if the run does."""
+    rule, theta = task.sampler.rings, np.zeros(task.dim, task.thetas[0].dtype)
     count = len(edges) + 1 if edges is not None else rule.count if isinstance(rule, QuantileRings) else 1
-    number: Any = np.zeros(1, theta.dtype)
+    number: Any = np.zeros((), theta.dtype)
     density = Density(number, number, number) if exact else None
     gradient = theta if exact and task.sampler.proposal.uses_gradient else None
-    return Rings(edges, count, task.sampler.capacity, States(theta, density, gradient))
+    path = None if task.folder is None or name is None else task.folder / "rings" / f"{name}.npy"
+    return Rings(edges, count, task.sampler.capacity, States(theta, gradient, density).packed(), path)
 
 
-def shelf(rings: Rings, length: int) -> tuple[np.ndarray, States]:
+def shelf(rings: Rings, length: int) -> tuple[np.ndarray, np.ndarray]:
     """Room for the states of one round, and for the energies that decide which ring each belongs to."""
-    like = jax.tree.map(lambda leaf: np.zeros((length, *leaf.shape[2:]), leaf.dtype), rings.kept)
-    return np.zeros(length, np.float32), like
+    return np.zeros(length, np.float32), np.zeros((length, rings.kept.rows.shape[1]), rings.kept.rows.dtype)

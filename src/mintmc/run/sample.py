@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +16,7 @@ from mintmc.energy import Density
 from mintmc.posterior import Posterior
 from mintmc.result.tree import RunFacts, build_tree
 from mintmc.run.chains import ChainRun
+from mintmc.run.clock import Clock
 from mintmc.run.encode import decode
 from mintmc.run.initial import PerChain, check_start, initial_states
 from mintmc.run.interrupt import Interrupt
@@ -98,7 +98,7 @@ def sample(
     if not hasattr(sampler, "kernel") and not isinstance(sampler, MINTEE):
         raise TypeError(f"sampler must be a mintmc sampler such as MINT(...), got {sampler!r}")
 
-    begun = time.perf_counter()
+    clock = Clock()
     thetas, unravel, example = initial_states(init, chains, key_of(seed, Purpose.init))
     task = _task(posterior, sampler, thetas, unravel, example, seed, draws, warmup, thin)
     processes = jax.process_count()
@@ -117,32 +117,33 @@ def sample(
     if here is not None and here != out:
         _stored(here, record)
     store = None if here is None else RunStore(here)
+    if store is not None and store.done is not None:
+        clock.add(store.done["seconds"])
 
+    task = task._replace(folder=store and store.path)
     run: ChainRun | LadderRun = (LadderRun if isinstance(task.sampler, EquiEnergy) else ChainRun)(task)
-    timings = {"compile": 0.0, "warmup": 0.0, "sampling": 0.0}
 
     def tree_of(run: ChainRun | LadderRun) -> xarray.DataTree:
         temperature = task.sampler.target_temperature(posterior.n)
         facts = RunFacts(
-            sampler, posterior.n, temperature, seed, warmup, thin, timings, run.facts(), run.ladder_facts()
+            sampler, posterior.n, temperature, seed, warmup, thin, clock.seconds(), run.facts(), run.ladder_facts()
         )
         return build_tree(run.kept.first(run.drawn - run.saved), unravel, facts, run.saved)
 
-    saver = Saver(store, tree_of, {**record, "draws": draws}, writes=task.sharers == 1 or jax.process_index() == 0)
+    writes = task.sharers == 1 or jax.process_index() == 0
+    saver = Saver(store, tree_of, {**record, "draws": draws}, clock, writes)
     with Display(progress) as display, Interrupt() as interrupt, ThreadPoolExecutor(cores(run.lanes)) as pool:
         session = Session(pool, display, interrupt, saver)
         run.compile(pool, saver.room(draws, len(task.thetas), task.dim))
         saver.restore(run)
         if task.sharers > 1:
             wait_for_all("restored")
-        compiled = time.perf_counter()
-        timings["compile"] = compiled - begun
+        clock.start("warmup")
         run.warm_up(session)
-        warmed = time.perf_counter()
-        timings["warmup"] = warmed - compiled
+        clock.start("sampling")
         run.collect(session)
-        timings["sampling"] = time.perf_counter() - warmed
         saver.save(run)
+        clock.stop()
     if run.drawn < draws:
         _say_interrupted(run.drawn, draws, out)
     if out is not None and jax.process_count() > 1:

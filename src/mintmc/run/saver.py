@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mintmc.run.clock import Clock
 from mintmc.run.store import RunStore
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class Saver:
         The tree of what a run made since it was last saved.
     record
         What the store says of the run, beside where it stands.
+    clock
+        That of the run.
     writes
         False if another process, which makes the same draws, writes them.
     """
@@ -41,9 +44,10 @@ class Saver:
         store: RunStore | None,
         tree_of: Callable[[Any], xarray.DataTree],
         record: dict[str, Any],
+        clock: Clock,
         writes: bool = True,
     ):
-        self.store, self.tree_of, self.record, self.writes = store, tree_of, record, writes
+        self.store, self.tree_of, self.record, self.clock, self.writes = store, tree_of, record, clock, writes
         self.last, self.seconds = time.perf_counter(), 0.0
 
     def room(self, draws: int, chains: int, dim: int) -> int:
@@ -68,11 +72,12 @@ class Saver:
         begun = time.perf_counter()
         tree = self.tree_of(run)
         leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(run.checkpoint())]
-        record = {**self.record, "warmed": run.warmed, "drawn": run.drawn}
+        record = {**self.record, "warmed": run.warmed, "drawn": run.drawn, "seconds": self.clock.seconds()}
         try:
             if run.drawn > run.saved:
                 self.store.append(tree)
             self.store.commit(dict(tree.attrs), record, leaves)
+            run.committed()
         except OSError as error:
             raise OSError(
                 error.errno,
@@ -89,7 +94,8 @@ class Saver:
             return
         leaves, structure = jax.tree.flatten(run.checkpoint())
         stored = self.store.checkpoint()
-        if [np.shape(leaf) for leaf in leaves] != [leaf.shape for leaf in stored]:
+        # The first axis may have any length: rings hand over as many states as they have.
+        if [np.shape(leaf)[1:] for leaf in leaves] != [leaf.shape[1:] for leaf in stored]:
             raise ValueError(f"{self.store.path} is damaged: its checkpoint does not fit the run")
         # What lives on the host stays there: counts in float64 would be rounded on the device.
         back = [

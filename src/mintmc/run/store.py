@@ -37,14 +37,17 @@ class RunStore:
     def __init__(self, path: str | Path):
         import zarr
 
+        from mintmc.run.chunks import Chunks
+
         self.path = Path(path)
         self.done = None if is_new(self.path) else read_record(self.path)  # what was committed last
+        self.chunks = Chunks(self.path)
         if self.done is None:
             # Threads that failed with a store may still be tidying up in it.
             shutil.rmtree(self.path, ignore_errors=True)
-            self.root = zarr.create_group(self.path, zarr_format=3, overwrite=True, attributes=_BEGUN)
+            self.root = zarr.create_group(self.chunks, zarr_format=3, overwrite=True, attributes=_BEGUN)
         else:
-            self.root = zarr.open_group(self.path, mode="r+", use_consolidated=True)
+            self.root = zarr.open_group(self.chunks, mode="r+", use_consolidated=True)
         # What readers know of every group and array. Zarr's own files may be ahead of it after a crash.
         self.members = _document(self.path).get("consolidated_metadata", {"metadata": {}})["metadata"]
 
@@ -61,6 +64,7 @@ class RunStore:
 
     def commit(self, attributes: dict[Any, Any], record: dict[str, Any], checkpoint: list[np.ndarray]) -> None:
         """Save the checkpoint, then show what was appended, in one rename."""
+        self.chunks.make_safe()
         number = 0 if self.done is None else self.done["number"] + 1
         name = f"checkpoint-{number}.npz"
         self._replace(name, lambda file: np.savez(file, *checkpoint))
@@ -119,7 +123,7 @@ class RunStore:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, self.path / name)
-            _sync_directory(self.path)
+            sync(self.path)
         except OSError:
             temporary.unlink(missing_ok=True)
             raise
@@ -172,7 +176,8 @@ def _plain(attributes: dict[str, Any]) -> dict[str, Any]:
     return json.loads(json.dumps(attributes, default=lambda value: np.asarray(value).tolist()))
 
 
-def _sync_directory(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Wait until a file, or a folder's list of files, has reached the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
