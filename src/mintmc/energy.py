@@ -268,10 +268,14 @@ def apart(function: Callable, *args: Any) -> Any:
         return jax.jit(function)(*args)
 
 
-def block_size(n: int, numbers_per_row: int, dim: int) -> int:
-    """Rows of a full pass to work on at a time, so that what they need stays in the cache."""
-    fitting = 2**16 // max(numbers_per_row, dim, 1)
-    return min(n, max(256, min(8192, fitting)))
+def block_size(n: int, numbers_per_row: int, dim: int, on_disk: bool) -> int:
+    """Rows of a full pass to work on at a time.
+
+    In memory so few that what they need stays in the cache and XLA does not split the work on them among threads, which
+    takes longer than the work itself; chains have the other cores. From disk as many as are worth a read.
+    """
+    smallest, largest = (256, 8192) if on_disk else (64, 512)
+    return min(n, max(smallest, min(largest, 2**16 // max(numbers_per_row, dim, 1))))
 
 
 def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:

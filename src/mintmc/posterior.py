@@ -90,12 +90,13 @@ class Posterior:
     def model(self, unravel: Callable[[Array], Params], dim: int) -> Model:
         """The same posterior as a function of the flat vector that ``unravel`` turns into params."""
         log_likelihood, log_prior = self.log_likelihood, self.log_prior
+        source = self.data if isinstance(self.data, DiskData) else None
         return Model(
             log_likelihood=log_likelihood and (lambda theta, datum: log_likelihood(unravel(theta), datum)),
             log_prior=lambda theta: jnp.asarray(log_prior(unravel(theta)), theta.dtype),
             n=self.n,
-            block=block_size(self.n, self.data.numbers_per_row, dim) if self.data else 1,
-            source=self.data if isinstance(self.data, DiskData) else None,
+            block=block_size(self.n, self.data.numbers_per_row, dim, on_disk=source is not None) if self.data else 1,
+            source=source,
         )
 
     def referenced(self, params: Params) -> Posterior:

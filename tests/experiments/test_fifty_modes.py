@@ -138,14 +138,23 @@ def test_the_edges_of_the_published_ladder():
     np.testing.assert_allclose(edges, [10, 204, 475, 855, 1385, 2125], atol=0.6)
 
 
-def test_a_mixed_ladder_reads_batches_where_they_are_cheaper():
-    ladder = fifty_modes.mixed_ladder(100_000, growth=1.4, rungs=15, factor=1.3)
+def test_a_mixed_ladder_reads_batches_where_it_is_hot():
+    ladder = fifty_modes.mixed_ladder(100_000, growth=1.4, rungs=15, full_below=5)
     assert ladder.temperatures == fifty_modes.STANDARD.ladder.temperatures
     assert ladder.temperatures[-1] == pytest.approx(111.1, abs=0.1)
     assert ladder.batch_sizes[:5] == (None,) * 5
-    assert ladder.batch_sizes[5] == pytest.approx(1.3 * 100_000 / 1.4**5, abs=1)
+    assert ladder.batch_sizes[5] == pytest.approx(100_000 / 1.4**5, abs=1)
     shown = fifty_modes_numbers.nearest_rungs(ladder.temperatures, fifty_modes_numbers.PAPER_TEMPERATURES)
     assert shown == [0, 9, 10, 11, 12, 13, 14]
+
+
+def test_our_settings_meet_the_bars_on_data_by_counting():
+    for n, rungs, bar in ((100_000, 15, 0.6), (fifty_modes.LARGE_N, fifty_modes.LARGE_RUNGS, 0.45)):
+        ladder = fifty_modes.mixed_ladder(n, growth=1.4, rungs=rungs, full_below=12)
+        mixed = fifty_modes.ours(replace(fifty_modes.STANDARD, n=n, ladder=ladder, steps=None))
+        full = fifty_modes.on_all_data(mixed)
+        assert mixed.jump_probabilities == full.jump_probabilities
+        assert fifty_modes_numbers.counted_data(mixed, n) < bar * fifty_modes_numbers.counted_data(full, n)
 
 
 def test_the_posterior_is_symmetric_in_its_modes():

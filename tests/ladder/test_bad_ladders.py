@@ -42,6 +42,16 @@ MISTAKES = {
         TypeError,
         r"jump_probability must be a number in \[0, 1\], got 'often'",
     ),
+    "a jump too few": (
+        lambda: make(jump_probability=(0.1, 0.2)),
+        ValueError,
+        r"jump_probability must have one entry for each of 3 rungs, got \(0.1, 0.2\)",
+    ),
+    "one jump above 1": (
+        lambda: make(jump_probability=(0.1, 1.2, 0.3)),
+        ValueError,
+        r"jump_probability must be in \[0, 1\], got 1.2",
+    ),
     "MINTEE, jump above 1": (lambda: paper(jump_probability=2), ValueError, r"jump_prob.* in \[0, 1\], got 2"),
     "edges falling": (
         lambda: make(rings=[3.0, 1.0]),

@@ -119,9 +119,10 @@ class Case:
 
     @property
     def rung(self):
+        """Where it stands; how often it jumps is up to the test."""
         floors = np.array(self.believed_floors or self.floors) - self.target.reference_energy
         values = (self.temperatures[0], floors[0], self.temperatures[1], floors[1])
-        return equi_energy.Rung(*(jnp.asarray(value, jnp.float32) for value in values))
+        return equi_energy.Rung(*(jnp.asarray(value, jnp.float32) for value in (*values, np.nan)))
 
     @property
     def subset(self):
@@ -175,12 +176,11 @@ def fresh_rows(key, rows, size):
 def program(target, proposal, batch_size, subset_size, penalised, looked_up_by):
     """Applies a few steps to independent states, each with its own keys and batches. Cases alike share it."""
 
-    def apply(keys, thetas, rung, store, jump_probability, step_size):
+    def apply(keys, thetas, rung, store, step_size):
         settings = equi_energy.Settings(
             model=target.model,
             proposal=proposal,
             reference=target.reference,
-            jump_probability=jump_probability,
             penalised=penalised,
             batch_size=batch_size,
             subset_size=subset_size,
@@ -219,7 +219,8 @@ def worst_distance(case, jump_probability):
     step_size = jnp.asarray(case.step * case.temperatures[0] ** 0.5 / case.target.scale)
     apply = program(case.target, case.proposal, case.batch_size, case.subset_size, case.penalised, case.looked_up_by)
     keys = jax.random.split(jax.random.key(11), STATES)
-    ends = apply(keys, thetas, case.rung, case.store(), jnp.asarray(jump_probability), step_size)
+    rung = case.rung._replace(jump_probability=jnp.float32(jump_probability))
+    ends = apply(keys, thetas, rung, case.store(), step_size)
     return case.law.worst_distance(np.asarray(ends, float)[:, 0] * case.target.scale)
 
 

@@ -186,7 +186,7 @@ def test_a_jump_between_rungs_on_all_data_reads_none():
 def test_data_are_counted_by_hand():
     tree = tiny([None, 6, 6])
     ladder, stats = tree.ladder, tree.sample_stats
-    subset = subset_size(6)
+    subset = subset_size(6, n=12, rings=3)
     # Rung 2: a move compares both ends on 6 rows; the subset is read to file the new state.
     np.testing.assert_array_equal(ladder.data_touched[2], 200 * (2 * 6 + subset))
     # Rung 1: a move or a jump compares both ends on 6 rows; the subset is read to look up a ring and to file.
@@ -194,6 +194,29 @@ def test_data_are_counted_by_hand():
     # Rung 0: a move or a jump visits one new state on all data; the subset is read to look up a ring.
     np.testing.assert_array_equal(ladder.data_touched[0], 200 * (12 + subset))
     np.testing.assert_array_equal(stats.data_touched.sum("draw"), ladder.data_touched.sum("rung"))
+
+
+def test_a_single_ring_needs_no_rows_to_tell_rings_apart():
+    posterior = mintmc.Posterior(gaussian_log_likelihood, gaussian_data(2000))
+    ladder = mintmc.Ladder([1, 4, 16], [None, 400, 200])
+    tree = run(posterior, equi_energy(ladder, rings=mintmc.QuantileRings(1)), init=0.0, chains=10, draws=3000)
+    # A move or a jump compares both ends on a batch, and nothing else is read.
+    np.testing.assert_array_equal(tree.ladder.data_touched[2], 3000 * 2 * 200)
+    np.testing.assert_array_equal(tree.ladder.data_touched[1], 3000 * 2 * 400)
+    theta = tree.posterior.theta.values
+    assert chain_distance(theta, 0) < LIMIT
+    assert chain_distance(theta**2, 1 / 2000) < LIMIT
+
+
+def test_each_rung_jumps_as_often_as_it_is_told():
+    density = mintmc.Posterior.from_density(lambda x: -0.5 * x**2)
+    sampler = equi_energy(mintmc.Ladder([1, 3, 9]), jump_probability=(0.8, 0.2, 0.5))
+    ladder = run(density, sampler, init=0.0, chains=10, draws=4000).ladder
+    for k, probability in enumerate((0.8, 0.2)):
+        error = np.sqrt(probability * (1 - probability) / 4000)
+        np.testing.assert_allclose(ladder.jump_share[k], probability, atol=LIMIT * error)
+        assert chain_distance(ladder.energy.values[k], ladder.temperature.values[k] / 2) < LIMIT
+    assert (ladder.jump_share[2] == 0).all()  # there is nothing hotter
 
 
 def test_steps_of_a_hot_rung_are_steps():

@@ -1,6 +1,7 @@
 """A small run in a process of its own, to be killed: resumed_run.py SAMPLER STORE DRAWS."""
 
 import sys
+from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
@@ -40,7 +41,23 @@ def run_one_chain(out, draws):
     return mintmc.sample(posterior(200_000), sampler, init=init, draws=draws, out=out, **settings)
 
 
-if __name__ == "__main__":
+def going_on(path):
+    """A file that appears when a run has compiled and goes on."""
+    return Path(f"{path}.going-on")
+
+
+def main(name, path, draws):
     # As often as possible, so that a random moment is often one of saving.
     saver._SECONDS_BETWEEN, saver._SHARE = 0.0, 1e9
-    run(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    restore = saver.Saver.restore
+
+    def restore_and_say_so(self, run):
+        restore(self, run)
+        going_on(path).touch()
+
+    saver.Saver.restore = restore_and_say_so
+    run(name, path, int(draws))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

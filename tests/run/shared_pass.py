@@ -7,7 +7,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from resumed_run import posterior
 
-from mintmc.run.processes import check_sharers, on_all, shared
+from mintmc.run.processes import Together, check_sharers
 
 if __name__ == "__main__":
     model = posterior(200_000)
@@ -16,12 +16,12 @@ if __name__ == "__main__":
     together = replace(alone, sharers=check_sharers())
     assert together.sharers > 1
     one = jax.jit(alone.density_and_gradient)
-    all_of_them = jax.jit(shared(together.density_and_gradient))
+    all_of_them = jax.jit(Together().program(together.density_and_gradient))
     for key in jax.random.split(jax.random.key(0), 20):
         at = theta + 0.003 * jax.random.normal(key, theta.shape)
         for a, b in zip(
             jax.tree.leaves(one(at, model.rows)),
-            jax.tree.leaves(all_of_them(*on_all((at, model.rows)))),
+            jax.tree.leaves(all_of_them(*Together().given((at, model.rows)))),
             strict=True,
         ):
             np.testing.assert_array_equal(a, b)

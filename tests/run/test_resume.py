@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from resumed_run import SAMPLERS, posterior, run
+from resumed_run import SAMPLERS, going_on, posterior, run
 
 import mintmc
 from mintmc.result.diagnose import draws_group
@@ -36,11 +36,12 @@ def assert_same(one, other):
 
 
 def run_until_killed(name, path, wait):
-    """Run in a process of its own and kill it ``wait`` seconds after the store appears; False if it had finished."""
+    """Run in a process of its own and kill it ``wait`` seconds after it goes on; False if it had finished."""
     command = [sys.executable, str(Path(__file__).with_name("resumed_run.py")), name, str(path), str(DRAWS)]
     process = subprocess.Popen(command)
-    # Time to import and compile differs from machine to machine: count from the first sign of the store.
-    while process.poll() is None and not (path / "zarr.json").exists():
+    # Time to import and compile differs from machine to machine, and is nothing to be killed in.
+    going_on(path).unlink(missing_ok=True)
+    while process.poll() is None and not going_on(path).exists():
         time.sleep(0.01)
     time.sleep(wait)
     was_killed = process.poll() is None
@@ -64,8 +65,8 @@ def test_killed_at_random_moments_it_goes_on_bit_for_bit(name, kills, tmp_path):
     while killed < kills:
         path = tmp_path / f"{runs}.zarr"
         runs += 1
-        # From the start of the process to well into its draws; a run is killed again and again until it is finished.
-        while killed < kills and run_until_killed(name, path, wait=rng.exponential(1.5)):
+        # In warm-up, between two saves or in one; a run is killed again and again until it is finished.
+        while killed < kills and run_until_killed(name, path, wait=rng.exponential(0.5)):
             killed += 1
         assert_same(run(name, path, DRAWS), uninterrupted)
 

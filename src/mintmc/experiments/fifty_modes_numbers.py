@@ -9,7 +9,7 @@ import numpy as np
 
 from mintmc import EquiEnergy
 from mintmc.experiments.report import mean_and_error
-from mintmc.ladder.rings import subset_size
+from mintmc.ladder.rings import ring_count, subset_size
 from mintmc.result.modes import relative_variance
 
 PAPER_TEMPERATURES = (1.00, 19.41, 27.13, 37.93, 53.02, 74.06, 103.51)
@@ -138,10 +138,10 @@ def nearest_rungs(temperatures: Sequence[float], wanted: Sequence[float]) -> lis
 
 def counted_data(sampler: EquiEnergy, n: int) -> float:
     """Data that a sweep of all rungs of one chain reads, in units of n, by counting."""
-    rows = sampler.ladder.rows(n)
+    rows, rings = sampler.ladder.rows(n), ring_count(sampler.rings, sampler.ladder)
     total = 0.0
     for k, size in enumerate(rows):
-        jumps = 0.0 if k + 1 == len(rows) else sampler.jump_probability
+        jumps = 0.0 if k + 1 == len(rows) else sampler.jump_probabilities[k]
         hotter = rows[min(k + 1, len(rows) - 1)]
         if size == n:
             # A jump costs nothing where the stored energy is exact, and one pass otherwise.
@@ -150,9 +150,9 @@ def counted_data(sampler: EquiEnergy, n: int) -> float:
             # A move reads its batch at both ends of the comparison and, with gradients, of the proposal.
             move, jump = (4 if sampler.proposal.uses_gradient else 2) * size, 2 * size
         # Which ring a state belongs to is told on the hotter rung's subset.
-        jump += 0 if hotter == n else subset_size(hotter)
+        jump += subset_size(hotter, n, rings)
         steps = 1 if sampler.steps is None else sampler.steps[k]
-        total += steps * ((1 - jumps) * move + jumps * jump) + (subset_size(size) if size < n and k > 0 else 0)
+        total += steps * ((1 - jumps) * move + jumps * jump) + (subset_size(size, n, rings) if k > 0 else 0)
     return total / n
 
 

@@ -37,6 +37,7 @@ class Rung(NamedTuple):
     floor: Array
     hotter_temperature: Array
     hotter_floor: Array
+    jump_probability: Array
 
 
 class Settings(NamedTuple):
@@ -45,7 +46,6 @@ class Settings(NamedTuple):
     model: Model
     proposal: Proposal
     reference: Density
-    jump_probability: float
     penalised: bool
     batch_size: int | None  # None reads all data
     subset_size: int  # rows that tell the hotter rung's rings apart; 0 where its energies are exact
@@ -90,7 +90,7 @@ def init(theta: Array, batch: Batch, settings: Settings) -> State:
 
 def advance(noise: Noise, state: State, batch: Batch, tuning: Any, settings: Settings) -> tuple[State, Info]:
     """Jump if the coin says so, once the hotter rung has left anything; move locally otherwise."""
-    jumps = (noise.coin < settings.jump_probability) & (batch["rings"].filled.sum() > 0)
+    jumps = (noise.coin < batch["rung"].jump_probability) & (batch["rings"].filled.sum() > 0)
     outcome = jax.lax.cond(
         jumps,
         lambda: _jump(noise, state, batch, settings),
@@ -163,6 +163,8 @@ def _jump(noise: Noise, state: State, batch: Batch, settings: Settings) -> Outco
 
 
 def _ring(here: Point, store: Store, settings: Settings) -> Array:
+    if store.edges.size == 0:
+        return jnp.zeros((), jnp.int32)
     if store.subset is None:
         energy = here.density.energy_above(settings.reference)
     else:

@@ -43,7 +43,7 @@ class Kept:
         if self.is_new:
             path.parent.mkdir(exist_ok=True)
             np.lib.format.open_memmap(path, "w+", dtype, shape).flush()
-        self._open()
+        self.rows = _mapped(path)
         if self.rows.shape != shape or self.rows.dtype != dtype:
             raise ValueError(f"{path} is damaged: it has the shape {self.rows.shape}, not {shape}")
 
@@ -67,19 +67,20 @@ class Kept:
         if self.path is None:
             return
         if len(places):
-            row = self.rows.dtype.itemsize * self.rows.shape[1]
             # Not through the map: a full disk would kill the process instead of raising an error.
             with open(self.path, "r+b") as file:
+                first = file.seek(0, os.SEEK_END) - self.rows.nbytes
                 for place, value in zip(places.tolist(), values, strict=True):
-                    file.seek(self.rows.offset + place * row)
+                    file.seek(first + place * value.nbytes)
                     file.write(value.tobytes())
                 file.flush()
                 os.fsync(file.fileno())
         self._written = []
-        self._open()
+        self.rows = _mapped(self.path)
 
-    def _open(self) -> None:
-        try:
-            self.rows = np.load(self.path, mmap_mode="c")
-        except (OSError, ValueError) as error:
-            raise ValueError(f"{self.path} is damaged: it cannot be read ({error})") from error
+
+def _mapped(path: Path) -> np.ndarray:
+    try:
+        return np.load(path, mmap_mode="c")
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} is damaged: it cannot be read ({error})") from error

@@ -84,6 +84,15 @@ def fixed_edges(rule: RingRule, ladder: Ladder) -> tuple[float, ...] | None:
     return tuple(float(edge) for edge in rule)
 
 
+def ring_count(rule: RingRule, ladder: Ladder) -> int:
+    """The number of rings on every rung."""
+    edges = fixed_edges(rule, ladder)
+    if edges is not None:
+        return len(edges) + 1
+    assert isinstance(rule, QuantileRings)
+    return rule.count
+
+
 def check_rings(rule: Any) -> RingRule:
     """Refuse edges that are no edges; returns the rule."""
     if isinstance(rule, (QuantileRings, SpacedRings)):
@@ -96,13 +105,13 @@ def check_rings(rule: Any) -> RingRule:
     return tuple(edges)
 
 
-def subset_size(batch_size: int) -> int:
-    """Rows of the fixed subset that tells apart the rings of a rung with such batches.
+def subset_size(batch_size: int, n: int, rings: int) -> int:
+    """Rows of the fixed subset that tells apart the rings of a rung with such batches; 0 where none is needed.
 
     Its energies then err by about two thirds of their spread. A smaller subset blurs the rings, a larger one costs more
     than it gains.
     """
-    return max(2, batch_size // 3)
+    return 0 if batch_size == n or rings == 1 else max(2, batch_size // 3)
 
 
 class States(NamedTuple):

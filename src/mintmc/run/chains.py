@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -35,7 +34,6 @@ from mintmc.run.lane import (
     record_capacity,
     rows_in_memory,
 )
-from mintmc.run.processes import decided_by_first, on_all, shared
 
 _SECONDS_PER_STRETCH = 0.4
 _FIRST_STRETCH = 16
@@ -46,6 +44,7 @@ class ChainRun:
 
     def __init__(self, task: Task):
         self.task = task
+        self.crew = task.crew
         posterior, sampler, chains = task.posterior, task.sampler, len(task.thetas)
         self.kernel = task.kernel() if task.reference is None else task.kernel(reference=task.reference)
         self.capacity = record_capacity(task.dim)
@@ -62,7 +61,8 @@ class ChainRun:
         rows = rows_in_memory(posterior)
         self.steps_per_shuffle = math.ceil(PASSES_PER_SHUFFLE * rows / per_step) if shuffles else 2**62
         self.shuffles = Shuffles(posterior, task.seed, max(slices.values()) if shuffles else 0)
-        self.rows = self._given(self.shuffles.at(0))
+        self.epoch = -1
+        self._shuffle(0)
         self.warmed = self.drawn = self.saved = 0
         self.warmup_totals = np.zeros((chains, 4))
         self.undefined = 0
@@ -71,7 +71,7 @@ class ChainRun:
     @property
     def lanes(self) -> int:
         """Programs that may run at once."""
-        return 1 if self.task.sharers > 1 else len(self.task.thetas)
+        return self.crew.lanes(len(self.task.thetas))
 
     def compile(self, pool: ThreadPoolExecutor, room: int) -> None:
         """Start the chains and compile the programs that run them; ``room`` is for draws not yet saved."""
@@ -79,17 +79,17 @@ class ChainRun:
         programs = program.build(kernel, self.batching, task.thin, self.capacity, task.warmup, task.dim)
         first_step = task.first_step(kernel.temperatures or task.sampler.target_temperature(task.posterior.n))
         self.states = []
-        start = jax.jit(self._program(programs.init))
+        start = jax.jit(self.crew.program(programs.init))
         for chain, theta in enumerate(task.thetas):
-            state = self._taken(start(*self._given((self._key(Purpose.start, chain), theta)), self.rows))
+            state = self.crew.taken(start(*self.crew.given((self._key(Purpose.start, chain), theta)), self.rows))
             adaptation = None if kernel.proposal is None else adapt.start(kernel.proposal, theta, first_step)
             self.states.append(LaneState(state, adaptation, adapt.tuning(adaptation, final=True)))
         state, adaptation, tuning = self.states[0]
-        others = (*self._given((self._key(Purpose.draw, 0), *ints(0, 0))), self.rows)
+        others = (*self.crew.given((self._key(Purpose.draw, 0), *ints(0, 0))), self.rows)
         kinds: list[tuple[Callable, Any]] = [(programs.warm, adaptation)] if task.warmup else []
         kinds.append((programs.draw, tuning))
         compiling = [
-            pool.submit(compile_program, self._program(function), *self._given((state, step)), *others)
+            pool.submit(compile_program, self.crew.program(function), *self.crew.given((state, step)), *others)
             for function, step in kinds
         ]
         self.warm_program, self.draw_program = compiling[0].result(), compiling[-1].result()
@@ -101,8 +101,8 @@ class ChainRun:
 
         def run(chain: int, first: int, last: int) -> float:
             state, adaptation, tuning = self.states[chain]
-            given = self._given((state, adaptation, self._key(Purpose.warmup, chain), *ints(first, last)))
-            state, adaptation, totals = self._taken(self.warm_program(*given, self.rows))
+            given = self.crew.given((state, adaptation, self._key(Purpose.warmup, chain), *ints(first, last)))
+            state, adaptation, totals = self.crew.taken(self.warm_program(*given, self.rows))
             self.warmup_totals[chain] += np.asarray(totals, dtype=float)
             self.states[chain] = LaneState(state, adaptation, tuning)
             return float(totals.acceptance) / (last - first)
@@ -120,8 +120,8 @@ class ChainRun:
 
         def run(chain: int, first: int, last: int) -> float:
             state, adaptation, tuning = self.states[chain]
-            given = self._given((state, tuning, self._key(Purpose.draw, chain), *ints(first, last)))
-            state, record = self._taken(self.draw_program(*given, self.rows))
+            given = self.crew.given((state, tuning, self._key(Purpose.draw, chain), *ints(first, last)))
+            state, record = self.crew.taken(self.draw_program(*given, self.rows))
             here = first - self.saved, last - self.saved
             self.kept.write(chain, *here, jax.tree.map(np.asarray, record))
             self.states[chain] = LaneState(state, adaptation, tuning)
@@ -213,13 +213,10 @@ class ChainRun:
         size = _FIRST_STRETCH
         while first < total:
             at = offset + first * thin
-            if self.task.sharers == 1:
-                self.rows = self.shuffles.at(at // self.steps_per_shuffle)
+            self._shuffle(at // self.steps_per_shuffle)
             to_next_shuffle = self.steps_per_shuffle - at % self.steps_per_shuffle
             last = min(total, first + size, room(), first + -(-to_next_shuffle // thin))
-            last = first if session.interrupt.requested else last
-            if self.task.sharers > 1:
-                last = decided_by_first(last)
+            last = self.crew.agreed(first if session.interrupt.requested else last)
             if last == first:
                 return
             begun = time.perf_counter()
@@ -231,14 +228,10 @@ class ChainRun:
             session.saver.save_if_due(self, full=last == room())
             first = last
 
-    def _program(self, function: Callable) -> Callable:
-        return shared(function) if self.task.sharers > 1 else function
-
-    def _given(self, arguments: Any) -> Any:
-        return on_all(arguments) if self.task.sharers > 1 else arguments
-
-    def _taken(self, results: Any) -> Any:
-        return jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), results) if self.task.sharers > 1 else results
+    def _shuffle(self, epoch: int) -> None:
+        """Have the rows of an epoch at hand."""
+        if epoch != self.epoch:
+            self.rows, self.epoch = self.crew.given(self.shuffles.at(epoch)), epoch
 
     def _key(self, purpose: int, chain: int) -> Array:
         return key_of(self.task.seed, purpose, self.task.first_chain + chain)

@@ -22,6 +22,7 @@ from mintmc.posterior import Params, Posterior
 from mintmc.proposals import Tuning
 from mintmc.run import adapt
 from mintmc.run.interrupt import Interrupt
+from mintmc.run.processes import Alone, Together
 from mintmc.run.progress import Display
 from mintmc.run.saver import Saver
 
@@ -45,6 +46,11 @@ class Task(NamedTuple):
     first_chain: int = 0  # of those that run here; others may run elsewhere
     sharers: int = 1  # processes that make each full pass together
     folder: Path | None = None  # of the run's store
+
+    @property
+    def crew(self) -> Alone:
+        """Who runs its programs."""
+        return Together() if self.sharers > 1 else Alone()
 
     @property
     def dim(self) -> int:

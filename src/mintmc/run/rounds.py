@@ -16,7 +16,7 @@ import numpy as np
 
 from mintmc.data import Supplied
 from mintmc.energy import Referenced
-from mintmc.ladder.rings import States, Store, fixed_edges, subset_size
+from mintmc.ladder.rings import States, Store, fixed_edges
 from mintmc.result.ladder import LadderFacts
 from mintmc.result.tree import Draws
 from mintmc.run import adapt, program
@@ -263,18 +263,18 @@ class LadderRun:
         first, last = self.made[k], self.made[k] + r.last - r.first
         state, record = self.programs[k][1](state, tuning, key, *ints(first, last), self._supplies(k, chain))
         self.states[k][chain] = LaneState(state, adaptation, tuning)
-        energy = record.snapshot["energy"]
-        if k > 0 and self.subsets[k] is not None:
-            energy = self.file_energy(record.theta, self.subsets[k])
+        energy, subset = record.snapshot["energy"], self.subsets[k] if k > 0 else None
+        if subset is not None:
+            energy = self.file_energy(record.theta, subset)
         record, energy = jax.tree.map(lambda leaf: np.asarray(leaf)[: last - first], (record, energy))
         here = slice(r.offset, r.offset + last - first)
         energies, states = self.fresh[k][chain]
         energies[here] = energy
         states[here] = States(record.theta, record.snapshot.get("gradient"), record.density).packed()
         touched = record.data_touched.astype(np.int64)
-        if k > 0 and self.subsets[k] is not None:
+        if subset is not None:
             # To tell which ring a state belongs to took the rows of the subset.
-            touched += subset_size(self.sizes[k])
+            touched += len(subset.log_likelihood)
         self._keep(k, chain, r, record, touched)
         return float(record.statistics[:, 1].mean())
 

@@ -13,7 +13,7 @@ import numpy as np
 from mintmc.data import distinct
 from mintmc.energy import Density, Referenced
 from mintmc.ladder.equi_energy import Rung
-from mintmc.ladder.rings import QuantileRings, Rings, States, subset_size
+from mintmc.ladder.rings import Rings, States, ring_count, subset_size
 from mintmc.run.lane import Task
 
 
@@ -25,27 +25,31 @@ def places(task: Task, edges: tuple[float, ...] | None) -> list[Rung]:
         floors[1:] = edges[: len(ladder) - 1]
     stands = [*zip(ladder.temperatures, floors, strict=True), (math.inf, -math.inf)]
     dtype = task.thetas[0].dtype
-    return [Rung(*(jnp.asarray(value, dtype) for value in (*here, *hotter))) for here, hotter in pairwise(stands)]
+    return [
+        Rung(*(jnp.asarray(value, dtype) for value in (*here, *hotter, jumps)))
+        for (here, hotter), jumps in zip(pairwise(stands), task.sampler.jump_probabilities, strict=True)
+    ]
 
 
 def fixed_subset(task: Task, size: int) -> Referenced | None:
-    """The fixed rows that tell apart the rings of a rung that reads batches of this size; None on all data."""
-    data = task.posterior.data
-    if data is None or size == data.n:
+    """The fixed rows that tell apart the rings of a rung that reads batches of this size; None if none are needed."""
+    data, sampler = task.posterior.data, task.sampler
+    rows = 0 if data is None else subset_size(size, data.n, ring_count(sampler.rings, sampler.ladder))
+    if data is None or rows == 0:
         return None
-    order = distinct(np.random.default_rng([task.seed, size]), data.n, subset_size(size))
+    order = distinct(np.random.default_rng([task.seed, size]), data.n, rows)
     return jax.tree.map(jnp.asarray, data.take(order))
 
 
 def empty_rings(task: Task, edges: tuple[float, ...] | None, exact: bool, name: str | None = None) -> Rings:
     """Rings for the states of a rung; ``exact`` if it reads all data. With a name they live on disk if the run does."""
-    rule, theta = task.sampler.rings, np.zeros(task.dim, task.thetas[0].dtype)
-    count = len(edges) + 1 if edges is not None else rule.count if isinstance(rule, QuantileRings) else 1
+    sampler, theta = task.sampler, np.zeros(task.dim, task.thetas[0].dtype)
     number: Any = np.zeros((), theta.dtype)
     density = Density(number, number, number) if exact else None
-    gradient = theta if exact and task.sampler.proposal.uses_gradient else None
+    gradient = theta if exact and sampler.proposal.uses_gradient else None
     path = None if task.folder is None or name is None else task.folder / "rings" / f"{name}.npy"
-    return Rings(edges, count, task.sampler.capacity, States(theta, gradient, density).packed(), path)
+    count = ring_count(sampler.rings, sampler.ladder)
+    return Rings(edges, count, sampler.capacity, States(theta, gradient, density).packed(), path)
 
 
 def shelf(rings: Rings, length: int) -> tuple[np.ndarray, np.ndarray]:

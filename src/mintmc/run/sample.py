@@ -120,7 +120,7 @@ def sample(
     if store is not None and store.done is not None:
         clock.add(store.done["seconds"])
 
-    task = task._replace(folder=store and store.path)
+    task = task._replace(folder=None if store is None else store.path)
     run: ChainRun | LadderRun = (LadderRun if isinstance(task.sampler, EquiEnergy) else ChainRun)(task)
 
     def tree_of(run: ChainRun | LadderRun) -> xarray.DataTree:
@@ -130,14 +130,12 @@ def sample(
         )
         return build_tree(run.kept.first(run.drawn - run.saved), unravel, facts, run.saved)
 
-    writes = task.sharers == 1 or jax.process_index() == 0
-    saver = Saver(store, tree_of, {**record, "draws": draws}, clock, writes)
+    saver = Saver(store, tree_of, {**record, "draws": draws}, clock, task.crew.writes)
     with Display(progress) as display, Interrupt() as interrupt, ThreadPoolExecutor(cores(run.lanes)) as pool:
         session = Session(pool, display, interrupt, saver)
         run.compile(pool, saver.room(draws, len(task.thetas), task.dim))
         saver.restore(run)
-        if task.sharers > 1:
-            wait_for_all("restored")
+        task.crew.meet("restored")
         clock.start("warmup")
         run.warm_up(session)
         clock.start("sampling")

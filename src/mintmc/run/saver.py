@@ -90,6 +90,7 @@ class Saver:
 
     def restore(self, run: Any) -> None:
         """Bring a run to where its store left it."""
+        self.last = time.perf_counter()
         if self.store is None or self.store.done is None:
             return
         leaves, structure = jax.tree.flatten(run.checkpoint())

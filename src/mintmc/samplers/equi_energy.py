@@ -14,7 +14,7 @@ from mintmc.energy import Density, Model
 from mintmc.kernels.base import Kernel
 from mintmc.ladder import equi_energy
 from mintmc.ladder.ladder import Ladder
-from mintmc.ladder.rings import QuantileRings, RingRule, SpacedRings, check_rings, subset_size
+from mintmc.ladder.rings import QuantileRings, RingRule, SpacedRings, check_rings, ring_count, subset_size
 from mintmc.posterior import Params, Posterior, flatten
 from mintmc.proposals import Langevin, Proposal, RandomWalk
 from mintmc.samplers.base import check_proposal_fits, on_vectors
@@ -34,7 +34,8 @@ class EquiEnergy:
     proposal
         Of local moves; its step size is adapted for each rung.
     jump_probability
-        How often a rung tries to jump.
+        How often a rung tries to jump: one number, or one for each rung. Jumps between rungs that read all data cost
+        nothing and may be frequent.
     rings
         How states are sorted by energy: ``QuantileRings``, ``SpacedRings`` (the paper's rule), or edges, as
         energies above that of ``reference``.
@@ -71,7 +72,7 @@ class EquiEnergy:
 
     ladder: Ladder
     proposal: Proposal = field(default_factory=RandomWalk)
-    jump_probability: float = 0.1
+    jump_probability: float | Sequence[float] = 0.1
     rings: RingRule = field(default_factory=QuantileRings)
     capacity: int = 1000
     share_rings: bool = False
@@ -86,12 +87,11 @@ class EquiEnergy:
     def __post_init__(self) -> None:
         if not isinstance(self.ladder, Ladder):
             raise TypeError(f"ladder must be a mintmc.Ladder, got {self.ladder!r}")
+        if _is_sequence(self.jump_probability):
+            self._check_each("jump_probability", self.jump_probability)
         check_coupling(self)
         if self.steps is not None:
-            if not isinstance(self.steps, Sequence):
-                raise TypeError(f"steps must be a sequence, one entry for each rung, got {self.steps!r}")
-            if len(self.steps) != len(self.ladder):
-                raise ValueError(f"steps must have one entry for each of {len(self.ladder)} rungs, got {self.steps}")
+            self._check_each("steps", self.steps)
             for count in self.steps:
                 check.integer("steps", count, 1)
         if self.truncate and not isinstance(self.rings, (QuantileRings, SpacedRings)):
@@ -108,6 +108,18 @@ class EquiEnergy:
     def target_temperature(self, n: int) -> float:
         """The temperature of the distribution that its draws come from."""
         return 1.0
+
+    @property
+    def jump_probabilities(self) -> tuple[float, ...]:
+        """How often each rung tries to jump."""
+        given = self.jump_probability
+        return tuple(given) if isinstance(given, Sequence) else (given,) * len(self.ladder)
+
+    def _check_each(self, name: str, values: Any) -> None:
+        if not _is_sequence(values):
+            raise TypeError(f"{name} must be a sequence, one entry for each rung, got {values!r}")
+        if len(values) != len(self.ladder):
+            raise ValueError(f"{name} must have one entry for each of {len(self.ladder)} rungs, got {values}")
 
     def kernel(
         self,
@@ -126,10 +138,9 @@ class EquiEnergy:
             model=model,
             proposal=on_vectors(self.proposal, unravel, ravel),
             reference=reference,
-            jump_probability=self.jump_probability,
             penalised=self.penalty,
             batch_size=None if rows[rung] == model.n else rows[rung],
-            subset_size=0 if hotter == model.n else subset_size(hotter),
+            subset_size=subset_size(hotter, model.n, ring_count(self.rings, self.ladder)),
             dim=theta.size,
             dtype=theta.dtype,
         )
@@ -221,7 +232,9 @@ class MINTEE:
 
 def check_coupling(sampler: EquiEnergy | MINTEE) -> None:
     """The checks that both share."""
-    check.number("jump_probability", sampler.jump_probability, 0, 1, closed=(True, True))
+    given: Any = sampler.jump_probability
+    for probability in given if _is_sequence(given) else (given,):
+        check.number("jump_probability", probability, 0, 1, closed=(True, True))
     object.__setattr__(sampler, "rings", check_rings(sampler.rings))
     check.integer("capacity", sampler.capacity, 1)
     check.flag("share_rings", sampler.share_rings)
@@ -242,3 +255,7 @@ def check_reference(reference: Params | None, params: Params) -> None:
     given, wanted = flatten(reference, "reference")[0].size, flatten(params, "init")[0].size
     if given != wanted:
         raise ValueError(f"reference must have {wanted} parameters like init, got {given}")
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
