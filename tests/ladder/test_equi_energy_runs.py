@@ -199,7 +199,9 @@ def test_data_are_counted_by_hand():
 def test_a_single_ring_needs_no_rows_to_tell_rings_apart():
     posterior = mintmc.Posterior(gaussian_log_likelihood, gaussian_data(2000))
     ladder = mintmc.Ladder([1, 4, 16], [None, 400, 200])
-    tree = run(posterior, equi_energy(ladder, rings=mintmc.QuantileRings(1)), init=0.0, chains=10, draws=3000)
+    # Uniform, because slices of a shuffle are only n/m = 5 different batches.
+    sampler = equi_energy(ladder, rings=mintmc.QuantileRings(1), batching="uniform", feed=2000)
+    tree = run(posterior, sampler, init=0.0)
     # A move or a jump compares both ends on a batch, and nothing else is read.
     np.testing.assert_array_equal(tree.ladder.data_touched[2], 3000 * 2 * 200)
     np.testing.assert_array_equal(tree.ladder.data_touched[1], 3000 * 2 * 400)
@@ -211,7 +213,7 @@ def test_a_single_ring_needs_no_rows_to_tell_rings_apart():
 def test_each_rung_jumps_as_often_as_it_is_told():
     density = mintmc.Posterior.from_density(lambda x: -0.5 * x**2)
     sampler = equi_energy(mintmc.Ladder([1, 3, 9]), jump_probability=(0.8, 0.2, 0.5))
-    ladder = run(density, sampler, init=0.0, chains=10, draws=4000).ladder
+    ladder = run(density, sampler, init=0.0, draws=4000).ladder
     for k, probability in enumerate((0.8, 0.2)):
         error = np.sqrt(probability * (1 - probability) / 4000)
         np.testing.assert_allclose(ladder.jump_share[k], probability, atol=LIMIT * error)

@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from resumed_run import SAMPLERS, going_on, posterior, run
+from test_store import FaultAt
 
 import mintmc
 from mintmc.result.diagnose import draws_group
+from mintmc.run import saver
 
 DRAWS = 2000
 
@@ -122,6 +124,27 @@ def test_a_full_disk_is_said_and_loses_nothing(tmp_path, monkeypatch):
         with pytest.raises(OSError, match=r"could not be saved to .*run.zarr.*100 draws.* is safe"):
             run("mint", path, 300)
     assert_same(run("mint", path, 300), run("mint", None, 300))
+
+
+@pytest.mark.parametrize("at", [15, *(pytest.param(at, marks=pytest.mark.slow) for at in range(1, 100, 9))])
+def test_a_fault_while_rings_are_saved_loses_nothing(at, tmp_path, monkeypatch):
+    """The same for the files of rings as for draws and checkpoints: any write, rename or fsync may fail."""
+    path = tmp_path / "run.zarr"
+    monkeypatch.setattr(saver, "_SECONDS_BETWEEN", 0.0)
+    monkeypatch.setattr(saver, "_SHARE", 1e9)
+    with pytest.MonkeyPatch.context() as patch:
+        FaultAt(patch, at, OSError(28, "No space left on device"))
+        with pytest.raises(OSError, match="No space left on device"):
+            run("equi-energy", path, 140, warmup=100)
+    assert_same(run("equi-energy", path, 140, warmup=100), run("equi-energy", None, 140, warmup=100))
+
+
+def test_a_run_without_its_rings_is_refused(tmp_path):
+    path = tmp_path / "run.zarr"
+    run("equi-energy", path, 140, warmup=100)
+    (path / "rings" / "1-0.npy").unlink()
+    with pytest.raises(ValueError, match=r"1-0.npy is missing: the run cannot go on without its rings"):
+        run("equi-energy", path, 280, warmup=100)
 
 
 def test_the_store_opens_with_xarray(tmp_path):

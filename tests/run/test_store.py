@@ -59,6 +59,15 @@ def test_what_is_not_committed_is_not_seen(tmp_path):
     check_valid(tmp_path / "run.zarr", 2 * PER_PART)
 
 
+def test_groups_that_no_reader_knows_are_overwritten(tmp_path):
+    """A run is committed in its warm-up, then writes its first draws and is killed before they are committed."""
+    store = RunStore(tmp_path / "run.zarr")
+    store.commit({"seed": 1}, {"drawn": 0}, [])
+    store.append(part_of(0))
+    write(tmp_path / "run.zarr")
+    check_valid(tmp_path / "run.zarr", PARTS * PER_PART)
+
+
 class FaultAt:
     """Counts every write, rename and fsync, and fails at one of them."""
 

@@ -19,13 +19,14 @@ from mintmc.data import Batch, Batching, Rows, open_batches
 from mintmc.energy import Density
 from mintmc.kernels.base import Info, Kernel
 from mintmc.proposals import Tuning
+from mintmc.result.tree import STATISTICS
 from mintmc.run import adapt
 
 
 class Record(NamedTuple):
     """What is kept of a stretch of draws, with a leading axis of draws."""
 
-    numbers: Array  # theta, then accepted, acceptance_rate, log_ratio_noise, is_defined: one write instead of five
+    numbers: Array  # theta, then STATISTICS: one write instead of five
     data_touched: Array | None
     density: Density | None
     extras: dict[str, Array]
@@ -34,20 +35,19 @@ class Record(NamedTuple):
     @classmethod
     def of(cls, theta: Array, info: Info) -> Record:
         """The record of one draw."""
-        accepted, rate, noise, is_defined = info[:4]
-        statistics = jnp.stack([accepted, rate, noise, is_defined]).astype(theta.dtype)
+        statistics = jnp.stack([getattr(info, name) for name in STATISTICS]).astype(theta.dtype)
         numbers = jnp.concatenate([theta, statistics])
         return cls(numbers, info.data_touched, info.density, info.extras, info.snapshot)
 
     @property
     def theta(self) -> Array:
         """The states."""
-        return self.numbers[..., :-4]
+        return self.numbers[..., : -len(STATISTICS)]
 
     @property
     def statistics(self) -> Array:
-        """accepted, acceptance_rate, log_ratio_noise, is_defined."""
-        return self.numbers[..., -4:]
+        """``STATISTICS``, in their order."""
+        return self.numbers[..., -len(STATISTICS) :]
 
 
 class Totals(NamedTuple):

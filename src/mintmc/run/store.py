@@ -48,6 +48,7 @@ class RunStore:
             self.root = zarr.create_group(self.chunks, zarr_format=3, overwrite=True, attributes=_BEGUN)
         else:
             self.root = zarr.open_group(self.chunks, mode="r+", use_consolidated=True)
+        self.nodes: dict[str, Any] = {}  # groups and arrays that were written to, by path
         # What readers know of every group and array. Zarr's own files may be ahead of it after a crash.
         self.members = _document(self.path).get("consolidated_metadata", {"metadata": {}})["metadata"]
 
@@ -55,7 +56,7 @@ class RunStore:
         """Write draws behind those that are there, and everything that is not a draw anew; not yet seen by a reader."""
         for group in tree.children:
             dataset = tree[group].to_dataset()
-            node = self.root.require_group(group)
+            node = self._group(str(group))
             node.attrs.put(_plain(dataset.attrs))
             self.members[group] = node.metadata.to_dict()
             for name, variable in dataset.variables.items():
@@ -90,21 +91,37 @@ class RunStore:
         except (OSError, ValueError, KeyError, BadZipFile) as error:
             raise ValueError(f"{self.path} is damaged: its checkpoint cannot be read ({error})") from error
 
+    def _group(self, name: str) -> Any:
+        """The group of that name; what a crash left of one that no reader knows is overwritten."""
+        if name not in self.nodes:
+            is_known = name in self.members
+            self.nodes[name] = self.root[name] if is_known else self.root.create_group(name, overwrite=True)
+        return self.nodes[name]
+
+    def _array(self, node: Any, name: str, variable: Any) -> Any:
+        """The same for an array like ``variable``, without draws at first."""
+        path, dims, values = f"{node.path}/{name}", variable.dims, variable.values
+        if path not in self.nodes:
+            shape = tuple(0 if dim == "draw" else size for dim, size in zip(dims, values.shape, strict=True))
+            self.nodes[path] = (
+                node[name]
+                if path in self.members
+                else node.create_array(
+                    name,
+                    shape=shape,
+                    chunks=_chunks(values, dims),
+                    dtype=values.dtype,
+                    dimension_names=dims,
+                    attributes=_plain(variable.attrs),
+                    overwrite=True,
+                )
+            )
+        return self.nodes[path]
+
     def _write(self, node: Any, name: str, variable: Any) -> Any:
         dims, values = variable.dims, variable.values
         along = dims.index("draw") if "draw" in dims else None
-        if f"{node.path}/{name}" not in self.members:
-            shape = tuple(0 if axis == along else size for axis, size in enumerate(values.shape))
-            node.create_array(
-                name,
-                shape=shape if along is not None else values.shape,
-                chunks=_chunks(values, dims),
-                dtype=values.dtype,
-                dimension_names=dims,
-                attributes=_plain(variable.attrs),
-                overwrite=True,
-            )
-        array = node[name]
+        array = self._array(node, name, variable)
         if along is None:
             array[...] = values
             return array
