@@ -94,8 +94,13 @@ def let_threads_finish(path):
         time.sleep(0.02)
 
 
+FULL, KILLED = OSError(errno.ENOSPC, "No space left on device"), RuntimeError("killed")
+
+
 @pytest.mark.parametrize(
-    ("error", "every"), [(OSError(errno.ENOSPC, "No space left on device"), 1), (RuntimeError("killed"), 5)], ids=str
+    ("error", "every"),
+    [(FULL, 4), (KILLED, 9), *(pytest.param(error, 1, marks=pytest.mark.slow) for error in (FULL, KILLED))],
+    ids=str,
 )
 def test_a_fault_at_any_write_leaves_a_store_that_goes_on(tmp_path, error, every):
     with pytest.MonkeyPatch.context() as patch:

@@ -78,7 +78,7 @@ STANDARD = Scale(
     ladder=mixed_ladder(100_000, growth=1.4, rungs=15, full_below=12),
     draws=10_000,
     warmup=600,
-    feed=30_000,
+    feed=22_000,
     published_draws=5000,
     published_warmup=1000,
     plain_draws=10_000,

@@ -55,7 +55,7 @@ class Kept:
 
     def on_device(self, *shape: int) -> Array:
         """The rows as an array of this shape: not a copy where the device shares the host's memory."""
-        return jax.device_put(jnp.from_dlpack(self.rows.reshape(shape)), jax.devices()[0])
+        return jax.device_put(jnp.from_dlpack(self.rows.reshape(shape)), jax.local_devices()[0])
 
     def unsettled(self) -> tuple[np.ndarray, np.ndarray]:
         """Which rows were overwritten since the file was last changed, and what is there now."""

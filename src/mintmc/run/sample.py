@@ -102,6 +102,8 @@ def sample(
     thetas, unravel, example = initial_states(init, chains, key_of(seed, Purpose.init))
     task = _task(posterior, sampler, thetas, unravel, example, seed, draws, warmup, thin)
     processes = jax.process_count()
+    if processes > 1:
+        wait_for_all("begun")  # JAX connects them now; it would not wait long for one that is late at the end
     if processes > chains and _passes_over_all(task):
         task, processes = task._replace(sharers=check_sharers()), 1  # all make the same run
     record: dict[str, Any] = {}
