@@ -40,9 +40,9 @@ def assert_same(one, other):
 def run_until_killed(name, path, wait):
     """Run in a process of its own and kill it ``wait`` seconds after it goes on; False if it had finished."""
     command = [sys.executable, str(Path(__file__).with_name("resumed_run.py")), name, str(path), str(DRAWS)]
+    going_on(path).unlink(missing_ok=True)
     process = subprocess.Popen(command)
     # Time to import and compile differs from machine to machine, and is nothing to be killed in.
-    going_on(path).unlink(missing_ok=True)
     while process.poll() is None and not going_on(path).exists():
         time.sleep(0.01)
     time.sleep(wait)
