@@ -1,58 +1,22 @@
 """SGHMC against its own law: it is not exact, but its error is known.
 
-On a normal target the update of (theta, r) is linear with normal noise, so its covariance P solves P = A P A' + Q; on
-the double well of the paper's Figure 1 the law of (theta, r) is found on a grid.
+On a normal target the update of (theta, r) is linear with normal noise, so its covariance P solves P = A P A' + Q.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import scipy.linalg
-import scipy.stats
 
 import mintmc
 from mintmc.energy import Tempered
 from mintmc.kernels import sghmc
 from mintmc.kernels.schedule import Polynomial
 from mintmc.samplers.stochastic_gradient import SGHMC, SGLD
-from truth import LIMIT, distance, gaussian_data, gaussian_log_likelihood
-
-N = 500
-X = gaussian_data(N).astype(float)
-GAUSS = mintmc.Posterior(gaussian_log_likelihood, X)
-
-
-def run(sampler, posterior=GAUSS, init=0.0, **settings):
-    # Nothing is adapted: without warm-up one program less is compiled, which is what takes time here.
-    settings = {"draws": 40_000, "warmup": 0, "chains": 4, "seed": 1, "progress": False} | settings
-    return mintmc.sample(posterior, sampler, init=init, **settings)
-
-
-def theta_of(tree, name="theta", skip=200):
-    """Draws without the first 200, made on the way from the start: the slowest target here forgets it in 100 steps."""
-    group = "posterior" if tree.attrs["temperature"] == 1 else "tempered_posterior"
-    return tree[group][name].values[:, skip:].astype(float)
-
-
-def gradient_noise(x, m, temperature=1.0):
-    """Variance of the batch gradient: n_eff^2 times that of a mean of m of n rows without replacement."""
-    n = len(x)
-    return (n / temperature) ** 2 * np.var(x, ddof=1) / m * (1 - m / n)
-
-
-def linear_update(step, friction, precision, noise, noise_estimate):
-    """A and Q of (theta, r) <- A (theta, r) + N(0, Q)."""
-    kept = 1 - step * friction
-    matrix = np.array([[1 - step**2 * precision, step * kept], [-step * precision, kept]])
-    pushed = 2 * step * (friction - step * noise_estimate / 2) + step**2 * noise
-    return matrix, pushed * np.array([[step**2, step], [step, 1.0]])
-
-
-def stationary_covariance(*settings):
-    return scipy.linalg.solve_discrete_lyapunov(*linear_update(*settings))
+from stochastic import GAUSS, N, X, gradient_noise, linear_update, run, stationary_covariance, theta_of
+from truth import LIMIT, distance, gaussian_log_likelihood
 
 
 def moments_of(theta, step):
@@ -200,92 +164,6 @@ def test_a_broken_twin_is_caught(twin, monkeypatch):
     assert worst_distance(run(sampler), sampler.step_size, covariance) > LIMIT
 
 
-# Figure 1 of Chen, Fox & Guestrin: U = -2 x^2 + x^4, gradient noise N(0, 4), C = 3, eps = .1.
-STEP, FRICTION, NOISE = 0.1, 3.0, 4.0
-
-
-def double_well():
-    """The prior is the target; a row z adds z theta, with sum z = 0, and a single row a noise of variance 4."""
-    z = scipy.stats.norm.ppf((np.arange(2000) + 0.5) / 2000)
-    return mintmc.Posterior(lambda t, z: z * t, z * np.sqrt(NOISE / z.var()) / len(z), lambda t: 2 * t**2 - t**4)
-
-
-def well_slope(x):
-    return -4 * x + 4 * x**3
-
-
-def law_on_a_grid(slope, pushed):
-    """The stationary law of x for slope U', where r gets noise of variance ``pushed``: the chain's own, by quadrature.
-
-    p'(x', r') = sum over r of p(x' - eps r', r) N(r'; a r - eps U'(x' - eps r'), pushed), on a grid that eps r fits.
-    """
-    r = np.arange(-40, 41) * 0.2  # noise of sd 0.8 between points 0.2 apart: quadrature is exact to 1e-10 and better
-    x = np.arange(-130, 131) * 0.02  # 0.02 = eps * 0.2
-    mean = (1 - STEP * FRICTION) * r[None, None, :] - STEP * slope(x)[:, None, None]
-    to = np.exp(-((r[None, :, None] - mean) ** 2) / (2 * pushed))  # x, r', r
-    law = np.exp(2 * x**2 - x**4)[:, None] * np.exp(-(r**2) / 2)[None, :]
-    for _ in range(600):
-        after = (to @ law[:, :, None])[:, :, 0]
-        law = np.stack([_shifted(column, k) for column, k in zip(after.T, range(-40, 41), strict=True)], axis=1)
-        law /= law.sum()
-    return x, law.sum(axis=1)
-
-
-def _shifted(column, places):
-    moved = np.roll(column, places)
-    if places > 0:
-        moved[:places] = 0
-    elif places < 0:
-        moved[places:] = 0
-    return moved
-
-
-def virial(x):
-    """x U'(x), 1 on average under exp(-U) (by parts), and T under exp(-U/T)."""
-    return x * well_slope(x)
-
-
-def on_the_barrier(x):
-    """A smooth bump between the wells."""
-    return np.exp(-((x / 0.4) ** 2))
-
-
-@pytest.fixture(scope="module")
-def laws():
-    known = law_on_a_grid(well_slope, 2 * STEP * FRICTION)
-    ignored = law_on_a_grid(well_slope, 2 * STEP * FRICTION + STEP**2 * NOISE)
-    return {NOISE: known, 0.0: ignored}
-
-
-def test_the_grid_agrees_with_lyapunov():
-    x, law = law_on_a_grid(lambda x: 8 * x, 2 * STEP * FRICTION)
-    np.testing.assert_allclose(law @ x**2, stationary_covariance(STEP, FRICTION, 8.0, 0.0, 0.0)[0, 0], rtol=1e-8)
-
-
-def test_the_bias_on_the_double_well_is_what_is_documented(laws):
-    errors = {}
-    for estimate, (x, law) in laws.items():
-        target = np.exp(2 * x**2 - x**4)
-        target /= target.sum()
-        np.testing.assert_allclose(target @ virial(x), 1.0, rtol=1e-9)
-        errors[estimate] = np.abs(law - target).sum() / 2, law @ virial(x) - 1
-    # Total variation from the exact density, and by how much it runs too hot: 1.8% with the noise known, 8.6% without.
-    np.testing.assert_allclose(errors[NOISE], (0.00733, 0.0183), rtol=0.01)
-    np.testing.assert_allclose(errors[0.0], (0.01740, 0.0863), rtol=0.01)
-
-
-@pytest.mark.parametrize("estimate", [NOISE, 0.0])
-def test_figure_1_the_double_well(laws, estimate):
-    sampler = SGHMC(1, STEP, FRICTION, estimate, batching="uniform")
-    theta = theta_of(run(sampler, double_well(), draws=60_000, thin=4))
-    for f in (np.square, virial, on_the_barrier):
-        x, law = laws[estimate]
-        assert distance(f(theta), law @ f(x)) < LIMIT
-    # Known and ignored noise can be told apart.
-    x, law = laws[NOISE - estimate]
-    assert distance(virial(theta), law @ virial(x)) > LIMIT
-
-
 def test_params_may_be_a_tree_and_noise_a_vector():
     data = {"x": X, "y": np.stack([X[::-1], X / 2], axis=1)}
 
@@ -382,73 +260,3 @@ def test_an_undefined_step_keeps_position_and_momentum():
     second, info = kernel.step(jax.random.key(1), first, bad, None)
     assert not info.is_defined
     assert (second.theta, second.momentum, second.time) == (first.theta, first.momentum, 2)
-
-
-GOOD = SGHMC(10, 1e-3, 1.0)
-
-MISTAKES = {
-    # name: (what to call, error, what the message says)
-    "batch of none": (lambda: replace(GOOD, batch_size=0), ValueError, "batch_size must be at least 1, got 0"),
-    "batch above n": (lambda: run(SGHMC(501, 1e-3, 1.0)), ValueError, r"batch_size must be in \[1, n=500\], got 501"),
-    "step 0": (lambda: replace(GOOD, step_size=0.0), ValueError, r"step_size must be in \(0, inf\), got 0"),
-    "no friction": (lambda: replace(GOOD, friction=0.0), ValueError, r"friction must be in \(0, inf\), got 0"),
-    "friction below the noise": (
-        lambda: replace(GOOD, noise_estimate=4000.0),
-        ValueError,
-        r"friction must be at least step_size \* noise_estimate / 2 = 2 .*got 1",
-    ),
-    "friction below the noise of one parameter": (
-        lambda: replace(GOOD, noise_estimate=[0.0, 4000.0]),
-        ValueError,
-        r"friction must be at least step_size \* noise_estimate / 2 = 2 .*got 1",
-    ),
-    "friction below the noise at the first step": (
-        lambda: replace(GOOD, step_size=Polynomial.between(1e-2, 1e-4, 100), noise_estimate=400.0),
-        ValueError,
-        r"friction must be at least step_size \* noise_estimate / 2 = 2 .*got 1",
-    ),
-    "friction above 1/step": (
-        lambda: replace(GOOD, friction=2000.0),
-        ValueError,
-        "friction must be at most 1/step_size = 1000, got 2000",
-    ),
-    "negative noise": (
-        lambda: replace(GOOD, noise_estimate=-1.0),
-        ValueError,
-        r"noise_estimate must be a number or a vector of numbers in \[0, inf\), got -1.0",
-    ),
-    "nan noise": (lambda: replace(GOOD, noise_estimate=[1.0, np.nan]), ValueError, "noise_estimate must be.*nan"),
-    "noise a word": (lambda: replace(GOOD, noise_estimate="low"), TypeError, "noise_estimate must be.*got 'low'"),
-    "noise a matrix": (lambda: replace(GOOD, noise_estimate=np.eye(2)), ValueError, "noise_estimate must be a number"),
-    "noise of another size": (
-        lambda: run(replace(GOOD, noise_estimate=np.ones(3))),
-        ValueError,
-        r"noise_estimate must be a number or have shape \(1,\), got shape \(3,\)",
-    ),
-    "never resampled": (
-        lambda: replace(GOOD, resample_every=0),
-        ValueError,
-        "resample_every must be at least 1, got 0",
-    ),
-    "temperature 0": (lambda: replace(GOOD, temperature=0.0), ValueError, r"temperature must be in \(0, inf\), got 0"),
-    "unknown temper": (lambda: replace(GOOD, temper="x"), ValueError, "temper must be one of 'posterior'.*got 'x'"),
-    "unknown batching": (lambda: replace(GOOD, batching="x"), ValueError, "batching must be one of.*got 'x'"),
-    "density without data": (
-        lambda: run(GOOD, mintmc.Posterior.from_density(lambda t: -(t**2))),
-        ValueError,
-        "posterior must have data to take mini-batches of",
-    ),
-    "not differentiable": (
-        lambda: run(GOOD, mintmc.Posterior(lambda t, x: -jnp.asarray(np.asarray(t > x), float), X)),
-        ValueError,
-        "SGHMC needs a log density that JAX can differentiate",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", MISTAKES)
-@pytest.mark.usefixtures("no_compiler")
-def test_mistake_is_refused(name):
-    call, error, message = MISTAKES[name]
-    with pytest.raises(error, match=message):
-        call()

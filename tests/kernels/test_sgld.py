@@ -17,29 +17,8 @@ from mintmc.energy import Tempered
 from mintmc.kernels import sgld
 from mintmc.kernels.schedule import Polynomial
 from mintmc.samplers.stochastic_gradient import SGLD
-from truth import LIMIT, distance, gaussian_data, gaussian_log_likelihood
-
-N = 500
-X = gaussian_data(N)
-GAUSS = mintmc.Posterior(gaussian_log_likelihood, X)
-
-
-def run(sampler, posterior=GAUSS, init=0.0, **settings):
-    # Nothing is adapted: without warm-up one program less is compiled, which is what takes time here.
-    settings = {"draws": 40_000, "warmup": 0, "chains": 4, "seed": 1, "progress": False} | settings
-    return mintmc.sample(posterior, sampler, init=init, **settings)
-
-
-def theta_of(tree, name="theta", skip=200):
-    """Draws without the first 200, made on the way from the start: the slowest target here forgets it in 100 steps."""
-    group = "posterior" if tree.attrs["temperature"] == 1 else "tempered_posterior"
-    return tree[group][name].values[:, skip:].astype(float)
-
-
-def gradient_noise(x, m, temperature=1.0):
-    """Variance of the batch gradient: n_eff^2 times that of a mean of m of n rows without replacement."""
-    n = len(x)
-    return (n / temperature) ** 2 * np.var(x, ddof=1) / m * (1 - m / n)
+from stochastic import GAUSS, N, X, gradient_noise, run, theta_of
+from truth import LIMIT, distance, gaussian_log_likelihood
 
 
 def stationary_variance(step, precision, noise=0.0):

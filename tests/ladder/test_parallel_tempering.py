@@ -4,9 +4,7 @@ Rung k of the Gaussian mean is N(0, T_k / n) exactly, and differences of log-lik
 batches are exact with the penalty.
 """
 
-from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +16,6 @@ from mintmc.data import Uniform, open_batches
 from mintmc.energy import Density, Referenced, Tempered
 from mintmc.kernels import metropolis
 from mintmc.ladder import parallel_tempering as pt
-from mintmc.ladder.barrier import round_trip_rates
 from mintmc.proposals import Tuning
 from mintmc.samplers.parallel_tempering import ParallelTempering
 from truth import LIMIT, distance, gaussian_data, gaussian_log_likelihood
@@ -64,7 +61,6 @@ BATCHES = settings_of(ROWS, (5.0, 10.0, 25.0), (50, 50, 30))
 MIXED = settings_of(ROWS, (5.0, 10.0, 25.0, 50.0), (N, N, 50, 30))
 FULL = settings_of(SMALL, (1.0, 2.0, 5.0), (100,) * 3)
 LANGEVIN = mintmc.Langevin()
-NOTHING = {"all": None}
 
 
 def rows_of(settings):
@@ -204,100 +200,6 @@ def test_what_is_kept_of_a_state_belongs_to_it(settings):
     _, likelihood = here.minus(fresh.density)
     np.testing.assert_allclose(likelihood, 0, atol=1e-3)
     np.testing.assert_allclose(states.density.prior, fresh.density.prior, rtol=1e-5)
-
-
-@dataclass(frozen=True)
-class Exact:
-    """Draws from N(0, step_size^2): with step size sqrt(T) it explores a rung in one move, always accepted."""
-
-    step_size: ClassVar[None] = None
-    preconditioner: ClassVar[None] = None
-    uses_gradient: ClassVar[bool] = False
-    visits: ClassVar[int] = 1
-
-    def noise(self, key, dim, dtype):
-        return jax.random.normal(key, (dim,), dtype)
-
-    def move(self, noise, here, visit, tuning):
-        there = visit(tuning.step_size * noise)
-        ratio = (jnp.vdot(there.theta, there.theta) - jnp.vdot(here.theta, here.theta)) / (2 * tuning.step_size**2)
-        return there, ratio
-
-
-def explore(scheme, scans=4000, ladders=64):
-    """Statistics of every scan of independent ladders on a Gaussian path, (ladders, scans, ...)."""
-    settings = density_settings(proposal=Exact(), scheme=scheme, temperatures=(1.0, 2.0, 5.0, 9.0, 20.0, 60.0))
-    kernel = pt.kernel(settings._replace(batch_sizes=(0,) * 6))
-    tuning = Tuning(jnp.sqrt(jnp.asarray(settings.temperatures)), None)
-
-    def one(key):
-        def scan(state, key):
-            state, info = kernel.step(key, state, NOTHING, tuning)
-            return state, (info.extras, info.snapshot["replica"])
-
-        return jax.lax.scan(scan, kernel.init(jnp.ones(2), NOTHING), jax.random.split(key, scans))[1]
-
-    keys = jax.random.split(jax.random.key(5), ladders)
-    return jax.tree.map(np.asarray, jax.jit(jax.vmap(one))(keys))
-
-
-@pytest.fixture(scope="module")
-def explored():
-    return {scheme: explore(scheme) for scheme in pt.SCHEMES}
-
-
-def rejections(extras):
-    return 1 - extras["swap_rate"].sum(axis=(0, 1)) / extras["swaps"].sum(axis=(0, 1))
-
-
-@pytest.mark.parametrize("scheme", pt.SCHEMES)
-def test_swap_rates_of_a_gaussian_path(explored, scheme):
-    extras, _ = explored[scheme]
-    # Energies of N(0, T) in two dimensions are exponential with mean T: acceptance 2 P(h_i > h_{i+1}).
-    t = np.array([1.0, 2.0, 5.0, 9.0, 20.0, 60.0])
-    exact = 2 * t[:-1] / (t[:-1] + t[1:])
-    tried = extras["swaps"].sum(axis=(0, 1))
-    error = 0.5 / np.sqrt(tried)  # no probability varies more
-    assert np.abs((1 - rejections(extras)) - exact).max() < LIMIT * error.max()
-    # Every other pair in every scan: half of all scans each, up to the coin.
-    np.testing.assert_allclose(tried / extras["swaps"][..., 0].size, 0.5, atol=0 if scheme == "deo" else 0.01)
-
-
-def measured_rate(extras):
-    """Round trips a scan and its standard error; the start is cut off, until replicas have been everywhere."""
-    each = extras["round_trips"][:, 500:].mean(axis=1)
-    return each.mean(), each.std(ddof=1) / np.sqrt(len(each))
-
-
-@pytest.mark.parametrize("scheme", pt.SCHEMES)
-def test_round_trips_are_as_frequent_as_theory_says(explored, scheme):
-    extras, _ = explored[scheme]
-    predicted = round_trip_rates(rejections(extras))[pt.SCHEMES.index(scheme)]
-    rate, error = measured_rate(extras)
-    assert abs(rate - predicted) < LIMIT * error
-    assert error < 0.02 * predicted
-
-
-def test_deo_is_not_as_slow_as_seo(explored):
-    extras, _ = explored["deo"]
-    rate, error = measured_rate(extras)
-    assert rate - round_trip_rates(rejections(extras))[1] > 10 * error
-
-
-@pytest.mark.parametrize("scheme", pt.SCHEMES)
-def test_round_trips_are_counted_by_replica(explored, scheme):
-    extras, replica = explored[scheme]
-    status, trips = [0] * 5 + [1], []
-    for on_rung in replica[0]:
-        cold, hot = on_rung[0], on_rung[-1]
-        trips.append(int(status[hot] == 2))
-        status[hot] = 1
-        status[cold] = 2 if status[cold] else 0
-    assert sum(trips) > 100
-    np.testing.assert_array_equal(extras["round_trips"][0], trips)
-    # A replica moves by one rung at most.
-    place = np.argsort(replica, axis=-1)
-    assert np.abs(np.diff(place, axis=1)).max() == 1
 
 
 def infos_of(settings):

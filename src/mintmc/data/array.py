@@ -42,7 +42,9 @@ class ArrayData:
             listed = ", ".join(f"{name} has {length}" for name, length in lengths.items())
             raise ValueError(f"data must have one leading axis: all leaves the same number of rows, got {listed}")
         self.n = next(iter(lengths.values()))
-        self.rows: Rows = jax.tree.map(_native, data)
+        self.rows: Rows = jax.tree.map(native, data)
+        for (name, leaf), kept in zip(leaves, jax.tree.leaves(self.rows), strict=True):
+            check_kept(f"data{name}", np.asarray(leaf), kept)
 
     @property
     def numbers_per_row(self) -> int:
@@ -74,9 +76,21 @@ class ArrayData:
         return self.take(np.concatenate([order, order[:wrap]]))
 
 
-def _native(leaf: Any) -> np.ndarray:
+def native(leaf: Any) -> np.ndarray:
+    """An array in the precision that JAX will use."""
     leaf = np.asarray(leaf)
-    return np.ascontiguousarray(leaf, dtype=jax.dtypes.canonicalize_dtype(leaf.dtype))
+    with np.errstate(all="ignore"):
+        return np.ascontiguousarray(leaf, dtype=jax.dtypes.canonicalize_dtype(leaf.dtype))
+
+
+def check_kept(name: str, given: np.ndarray, kept: np.ndarray, numbers: Any = None, where: str = "") -> None:
+    """Refuse what is not finite, or not what it was before JAX's precision; ``numbers`` are those of the rows."""
+    lost = ~np.isfinite(kept) if kept.dtype.kind in "fc" else kept != given
+    if lost.any():
+        at = tuple(np.argwhere(lost)[0])
+        wanted = f"fit {kept.dtype}" if np.isfinite(given[at]) else "be finite"
+        row = at[0] if numbers is None else numbers[at[0]]
+        raise ValueError(f"{name} must {wanted}, got {given[at]} in row {row}{where} ({int(lost.sum())} such values)")
 
 
 def _check_leaf(name: str, leaf: np.ndarray) -> None:
@@ -86,13 +100,3 @@ def _check_leaf(name: str, leaf: np.ndarray) -> None:
         raise ValueError(f"{name} must have a leading axis of observations, got a scalar, {leaf}")
     if len(leaf) == 0:
         raise ValueError(f"{name} must have at least one row, got shape {leaf.shape}")
-    # A sum is finite if all terms are; only if it is not do we pay for the exact search.
-    with np.errstate(all="ignore"):
-        suspicious = not np.isfinite(leaf.sum(dtype=np.result_type(leaf.dtype, np.float64)))
-    if suspicious:
-        bad = ~np.isfinite(leaf)
-        if bad.any():
-            first = tuple(int(i) for i in np.argwhere(bad)[0])
-            raise ValueError(
-                f"{name} must be finite, got {leaf[first]} in row {first[0]} ({int(bad.sum())} such values)"
-            )

@@ -130,9 +130,9 @@ class FromDisk:
         source, n = self.source, self.source.n
         if source.prepared:
             first = (ticket + start) % n
-            return jax.pure_callback(lambda at: source.read_around(int(at), size), source.shapes(size), first)
+            return source.within(lambda at: source.read_around(int(at), size), size, first)
         order = permute(ticket, (start + jnp.arange(size)) % n, n)
-        return jax.pure_callback(source.take, source.shapes(size), order)
+        return source.within(source.take, size, order)
 
     @property
     def _order(self) -> Batching:

@@ -17,17 +17,10 @@ import jax
 import numpy as np
 
 from mintmc import check
-from mintmc.data.array import Rows, _native, named_leaves
-from mintmc.data.formats import (
-    Source,
-    arrow_source,
-    check_numbers,
-    find,
-    joined,
-    npy_source,
-    parquet_source,
-    zarr_source,
-)
+from mintmc.data.array import Rows, check_kept, named_leaves, native
+from mintmc.data.formats import find, npy_source, zarr_source
+from mintmc.data.source import Source, check_numbers, joined
+from mintmc.data.tables import arrow_source, parquet_source
 
 
 class DiskData:
@@ -45,9 +38,15 @@ class DiskData:
         The first observation, with a leading axis of length 1.
     bytes_per_row
         What one row takes in memory, before or after the transform, whichever is more.
+    failure
+        The first error in a read that a compiled program asked for.
+    in_pass
+        The same rows as a full pass reads them.
     """
 
     def __init__(self, source: Source, transform: Callable[[Rows], Rows] | None = None):
+        self.failure: Exception | None = None
+        self.in_pass = self
         self._source = source
         self._transform = (lambda rows: rows) if transform is None else check.function("transform", transform)
         self._stored = source.stored()
@@ -81,9 +80,27 @@ class DiskData:
         rows = self.read(first, min(first + size, self.n))
         return joined([rows, self.read(0, beyond)]) if beyond > 0 else rows
 
-    def shapes(self, size: int) -> Rows:
-        """What ``size`` rows look like."""
-        return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((size, *leaf.shape[1:]), leaf.dtype), self.example)
+    def within(self, read: Callable[..., Rows], size: int, *where: Any) -> Rows:
+        """``read(*where)``, ``size`` rows, within a compiled program.
+
+        An error must not leave a compiled program: the rows are then zero, and ``check_reads`` raises it.
+        """
+        shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((size, *leaf.shape[1:]), leaf.dtype), self.example)
+
+        def on_host(*where: Any) -> Rows:
+            try:
+                return read(*where)
+            except Exception as error:
+                self.failure = self.failure or error
+                return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
+
+        return jax.pure_callback(on_host, shapes, *where)
+
+    def check_reads(self) -> None:
+        """Raise the first error of a read within a compiled program: what it computed is worth nothing."""
+        if self.failure is not None:
+            failure, self.failure = self.failure, None
+            raise failure
 
     def take(self, indices: Any) -> Rows:
         """The rows of the given numbers, in the order given."""
@@ -114,10 +131,12 @@ class DiskData:
             rows = self.take(distinct(rng, self.n, size))
         return joined([rows, jax.tree.map(lambda leaf: leaf[:wrap], rows)]) if wrap else rows
 
-    def mapped(self, function: Callable[[Rows], Rows]) -> DiskData:
-        """The same file, with ``function`` applied to all rows that are read."""
+    def mapped(self, function: Callable[[Rows], Rows], in_pass: Callable[[Rows], Rows]) -> DiskData:
+        """The same file, with ``function`` applied to all rows that are read; in full passes, ``in_pass``."""
         transform = self._transform
-        return DiskData(self._source, lambda rows: function(transform(rows)))
+        mapped = DiskData(self._source, lambda rows: function(transform(rows)))
+        mapped.in_pass = DiskData(self._source, lambda rows: in_pass(transform(rows)))
+        return mapped
 
     def blocks(self, size: int) -> Iterator[Rows]:
         """All rows in their order, ``size`` at a time; the last block may be shorter."""
@@ -154,17 +173,12 @@ class DiskData:
 
     def _checked(self, rows: Rows, numbers: Sequence[int] | np.ndarray) -> Rows:
         """Rows as JAX will have them, all values finite and within its range; ``numbers`` says where they lie."""
-        with np.errstate(all="ignore"):
-            native = jax.tree.map(lambda leaf: _native(leaf.astype(leaf.dtype.newbyteorder("="), copy=False)), rows)
-        for (name, given), kept in zip(named_leaves(rows), jax.tree.leaves(native), strict=True):
-            lost = ~np.isfinite(kept) if kept.dtype.kind in "fc" else kept != given
-            if lost.any():
-                at = tuple(np.argwhere(lost)[0])
-                wanted = f"fit {kept.dtype}" if np.isfinite(given[at]) else "be finite"
-                raise ValueError(f"data{name} must {wanted}, got {given[at]} in row {numbers[at[0]]} of {self.name}")
-        if hasattr(self, "example") and _layout(native) != _layout(self.example):
-            raise ValueError(f"transform must return {_layout(self.example)} for all rows, got {_layout(native)}")
-        return native
+        kept = jax.tree.map(lambda leaf: native(leaf.astype(leaf.dtype.newbyteorder("="), copy=False)), rows)
+        for (name, given), leaf in zip(named_leaves(rows), jax.tree.leaves(kept), strict=True):
+            check_kept(f"data{name}", given, leaf, numbers, f" of {self.name}")
+        if hasattr(self, "example") and _layout(kept) != _layout(self.example):
+            raise ValueError(f"transform must return {_layout(self.example)} for all rows, got {_layout(kept)}")
+        return kept
 
 
 def _layout(rows: Rows) -> list[tuple[str, str, tuple[int, ...]]]:

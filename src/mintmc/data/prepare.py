@@ -8,7 +8,6 @@ equally likely, and so is every order within a bucket: the concatenation is an e
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from mintmc import check
 from mintmc.data.array import Rows, named_leaves, row_count
 from mintmc.data.disk import DiskData, open_data
 from mintmc.data.formats import DESCRIPTION, VERSION
+from mintmc.durable import sync
 
 _BUCKETS = "buckets"
 
@@ -94,12 +94,12 @@ def prepare(
         (partial / DESCRIPTION).write_text(json.dumps(description, indent=1))
         shutil.rmtree(partial / _BUCKETS)
         for path in [*partial.iterdir(), partial]:
-            _flush(path)
+            sync(path)
         partial.rename(out)
     except BaseException:  # Ctrl-C too: half of a prepared folder is of use to nobody
         shutil.rmtree(partial, ignore_errors=True)
         raise
-    _flush(out.parent)
+    sync(out.parent)
     return open_data(out)
 
 
@@ -172,12 +172,3 @@ def _remove_stale(partial: Path) -> None:
     if not ours and not (partial.is_dir() and not any(partial.iterdir())):
         raise FileExistsError(f"{partial} must not exist, got something that prepare did not make")
     shutil.rmtree(partial)
-
-
-def _flush(path: Path) -> None:
-    """Wait until a file or a folder is on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,0 +1,78 @@
+"""What every file of rows has in common: how it is read, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+
+from mintmc.data.array import Rows
+
+
+class Source(Protocol):
+    """A file as it is read: n rows, as an array or a dict of columns, neither checked nor converted."""
+
+    name: str
+    n: int
+    prepared: bool
+
+    def stored(self) -> int:
+        """Its size on disk now."""
+        ...
+
+    def read(self, first: int, last: int) -> Rows:
+        """Rows ``first`` to ``last - 1``."""
+        ...
+
+    def take(self, indices: np.ndarray) -> Rows:
+        """The rows of the given numbers, which ascend."""
+        ...
+
+
+@contextmanager
+def must_be(path: Path, kind: str) -> Iterator[None]:
+    """Say what a file should have been where reading it fails."""
+    if not path.exists():
+        raise FileNotFoundError(f"source must be an existing file or folder, got {path}")
+    try:
+        yield
+    except PermissionError:
+        raise
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{path} must be {kind}, got an error: {error}") from error
+
+
+def select(columns: Sequence[str] | None, available: Collection[str], where: Any) -> list[str]:
+    """The columns that were asked for, all by default; refuses one that is not there."""
+    if columns is None:
+        columns = list(available)
+    if isinstance(columns, str) or not all(isinstance(column, str) for column in columns):
+        raise TypeError(f"columns must be a list of names, got {columns!r}")
+    if not columns:
+        raise ValueError(f"columns must name at least one of {list(available)}, got none in {where}")
+    for column in columns:
+        if column not in available:
+            raise ValueError(f"columns must be among {list(available)}, the columns of {where}, got {column!r}")
+    return list(columns)
+
+
+def check_numbers(name: str, dtype: np.dtype, where: str) -> None:
+    """Refuse an array of anything but numbers."""
+    if not (np.issubdtype(dtype, np.number) or np.issubdtype(dtype, np.bool)):
+        raise TypeError(f"{name} must be an array of numbers, got dtype {dtype} in {where}")
+
+
+def check_count(n: int, where: str) -> int:
+    """Refuse data without rows; returns n."""
+    if n == 0:
+        raise ValueError(f"data must have at least one row, got none in {where}")
+    return n
+
+
+def joined(parts: list[Rows]) -> Rows:
+    """Rows of several pieces in one."""
+    return parts[0] if len(parts) == 1 else jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
