@@ -39,6 +39,22 @@ MISTAKES = {
     # name: (what to call, error, what the message says)
     "nan data": (lambda: make(data=with_bad(np.nan)), ValueError, "data must be finite, got nan in row 17"),
     "inf data": (lambda: make(data=with_bad(np.inf)), ValueError, "data must be finite, got inf in row 17"),
+    "too large for float32": (
+        lambda: make(data=with_bad(1e300)),
+        ValueError,
+        r"data must fit float32, got 1e\+300 in row 17",
+    ),
+    "too large for int32": (
+        lambda: make(data={"t": np.full(3, 2**40)}),
+        ValueError,
+        r"data\['t'\] must fit int32, got 1099511627776 in row 0 \(3 such values\)",
+    ),
+    "seed of 64 bits": (lambda: run(seed=2**40), ValueError, r"seed must be in \[0, 4294967295\], got 1099511627776"),
+    "more steps than 32 bits": (
+        lambda: run(draws=2**20, thin=2**12),
+        ValueError,
+        r"draws \* thin must be in \[1, 2147483647\], got 4294967296",
+    ),
     "no rows": (
         lambda: make(data=np.zeros((0, 3))),
         ValueError,
@@ -195,7 +211,7 @@ MISTAKES = {
     "negative warmup": (lambda: run(warmup=-1), ValueError, "warmup must be at least 0, got -1"),
     "no chains": (lambda: run(chains=0), ValueError, "chains must be at least 1, got 0"),
     "no thin": (lambda: run(thin=0), ValueError, "thin must be at least 1, got 0"),
-    "negative seed": (lambda: run(seed=-1), ValueError, "seed must be at least 0, got -1"),
+    "negative seed": (lambda: run(seed=-1), ValueError, "seed must be in .*, got -1"),
     "no posterior": (
         lambda: run(posterior=good),
         TypeError,

@@ -83,6 +83,12 @@ def test_sample_and_resume(model, tmp_path):
     assert result.exit_code == 0, result.output
     tree = open_run(out)
     assert tree["tempered_posterior"].sizes["draw"] == 300
+    # The sampler is the store's, whatever the file says, and settings may stand before the file.
+    model.write_text(MODEL + "sampler = mintmc.SGLD(10, 1e-3)")
+    more = ("--sampler", "mint", "--batch-size", 100, "--alpha", 0.5, "--step-size", 0.4, model, "--out", out)
+    for command in (("resume", out, model, "--draws", 310), ("sample", *more, "--draws", 320, "--chains", 2)):
+        result = invoke(*command, *(() if command[0] == "resume" else ("--warmup", 50)))
+        assert result.exit_code == 0, result.output
     assert tree.attrs["step_size"] == [pytest.approx(0.4)] * 2
 
 
@@ -101,6 +107,8 @@ def test_sample_and_resume(model, tmp_path):
         (["--sampler", "equi-energy", "--temperatures", "1,1"], "temperatures must increase strictly from 1"),
         (["--sampler", "mint", "--batch-size", "100", "--alpha", "0.5", "--draws", "0"], "draws must be at least 1"),
         ([], "--sampler must be given"),
+        (["--drawz", "5"], "--sampler must be given with settings of it, got --drawz 5"),
+        (["--sampler", "equi-energy", "--temperatures", "1,2", "--rungs", "3"], "ladder must be given by"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(model, tmp_path, arguments, said):
@@ -162,3 +170,11 @@ def test_every_sampler_can_be_asked_for(name):
     else:  # a bound is a function: the model file must define the sampler
         with pytest.raises(ValueError, match=f"{name} needs --(bound|scales)"):
             build_sampler(name, {})
+
+
+def test_batch_sizes_go_with_either_kind_of_ladder_and_steps_with_either_part():
+    settings = "--hottest 16 --rungs 3 --batch-sizes none,50,20 --steps 1,2,3 --proposal hamiltonian --proposal-steps 7"
+    sampler = build_sampler("equi-energy", parse_pairs(settings.split()))
+    assert sampler.ladder.batch_sizes == (None, 50, 20)
+    assert sampler.ladder.temperatures == (1.0, 4.0, 16.0)
+    assert (sampler.steps, sampler.proposal.steps) == ((1, 2, 3), 7)

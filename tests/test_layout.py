@@ -9,6 +9,7 @@ import mintmc
 
 ORDER = [
     "check",
+    "durable",
     "data",
     "energy",
     "posterior",

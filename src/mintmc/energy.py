@@ -105,13 +105,12 @@ class Model:
         index = jnp.minimum(index, self.n - 1)
         if self.source is None:
             return jax.tree.map(lambda leaf: leaf[index], rows)
-        return jax.pure_callback(self.source.take, self.source.shapes(index.size), index)
+        return self.source.within(self.source.take, index.size, index)
 
     def _part(self, rows: Rows, first: Array, size: int) -> Rows:
         if self.source is None:
             return jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, first, size), rows)
-        read = lambda at: self.source.read(int(at), int(at) + size)  # noqa: E731
-        return jax.pure_callback(read, self.source.shapes(size), first)
+        return self.source.within(lambda at: self.source.in_pass.read(int(at), int(at) + size), size, first)
 
     def _full_pass(self, theta: Array, rows: Rows, with_gradient: bool) -> tuple[Density, Array]:
         prior = self.log_prior(theta)

@@ -110,7 +110,14 @@ class Posterior:
             blocks = [jax.tree.map(lambda leaf, a=first: leaf[a : a + _ROWS_AT_A_TIME], rows) for first in at_a_time]
             return Referenced(rows, np.concatenate([np.asarray(each(theta, block)) for block in blocks]))
 
-        both = data.mapped(beside) if isinstance(data, DiskData) else beside(data.read(0, data.n) if data else None)
+        def alone(rows: Rows) -> Referenced:
+            # Full passes have no use for the reference, and no compiled program should wait for another one in them.
+            return Referenced(rows, np.zeros(row_count(rows), theta.dtype))
+
+        if isinstance(data, DiskData):
+            both: Any = data.mapped(beside, in_pass=alone)
+        else:
+            both = beside(data.read(0, data.n) if data else None)
         return Posterior(lambda params, datum: log_likelihood(params, datum.rows), both, self.log_prior)
 
     def density(self, params: Params) -> Density:
@@ -128,7 +135,11 @@ class Posterior:
         structure = str(jax.tree.map(jnp.shape, unravel(theta)))
         if structure not in self._compiled:
             self._compiled[structure] = jax.jit(self.model(unravel, theta.size).density)
-        return self._compiled[structure](theta, self.rows)
+        density = self._compiled[structure](theta, self.rows)
+        if isinstance(self.data, DiskData):
+            jax.block_until_ready(density)
+            self.data.check_reads()
+        return density
 
     @cached_property
     def _compiled(self) -> dict[str, Callable]:

@@ -38,6 +38,23 @@ def test_batches_from_disk_give_the_tempered_posterior(name, prepared, tmp_path,
     assert distance(theta**2, T / N) < LIMIT
 
 
+@pytest.mark.parametrize("sampler", [mintmc.MetropolisHastings(STEP), mintmc.BarkerMH(100, T, STEP)])
+def test_a_bad_row_is_named_although_a_compiled_program_found_it(sampler, tmp_path):
+    x = np.zeros(20_000, np.float32)
+    x[15_000] = np.nan
+    np.save(tmp_path / "x.npy", x)
+    posterior = mintmc.Posterior(gaussian_log_likelihood, tmp_path / "x.npy")
+    with pytest.raises(ValueError, match=r"data must be finite, got nan in row 15000 of .*x.npy"):
+        mintmc.sample(posterior, sampler, init=0.0, draws=2000, warmup=0, chains=1, progress=False)
+
+
+def test_an_energy_of_bad_rows_is_an_error(tmp_path):
+    np.save(tmp_path / "x.npy", with_nan := np.append(X, np.float32(np.nan)))
+    posterior = mintmc.Posterior(gaussian_log_likelihood, tmp_path / "x.npy")
+    with pytest.raises(ValueError, match=f"data must be finite, got nan in row {len(with_nan) - 1}"):
+        posterior.energy(0.0)
+
+
 LADDER = mintmc.Ladder([1, 4, 16], [None, 400, 200])
 
 

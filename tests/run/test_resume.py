@@ -5,7 +5,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from resumed_run import SAMPLERS, going_on, posterior, run
@@ -14,6 +17,9 @@ from test_store import FaultAt
 import mintmc
 from mintmc.result.diagnose import draws_group
 from mintmc.run import saver
+from mintmc.run.encode import encode, is_readable
+from mintmc.run.provenance import model_fingerprint
+from mintmc.run.store import RunStore
 
 DRAWS = 2000
 
@@ -110,6 +116,49 @@ def test_another_sampler_model_or_data_are_refused(tmp_path):
         mintmc.resume(path, mintmc.Posterior(lambda p, x: -((x - p["a"]) ** 2) * p["b"][0], same.data.rows), draws=100)
     with pytest.raises(ValueError, match="data was"):
         mintmc.resume(path, mintmc.Posterior(same.log_likelihood, same.data.rows + 1), draws=100)
+
+
+def test_a_constant_within_a_jitted_likelihood_is_part_of_the_model():
+    def fingerprint(precision):
+        precision = jnp.asarray(precision)
+        inner = jax.jit(lambda p, x: -0.5 * ((x - p) ** 2 * precision).sum())
+        return model_fingerprint(mintmc.Posterior(lambda p, x: inner(p, x), np.zeros(3)), 0.0)
+
+    assert fingerprint([1.0, 2.0]) == fingerprint([1.0, 2.0])
+    assert fingerprint([1.0, 2.0]) != fingerprint([1.0, 3.0])
+
+
+class Mean(NamedTuple):
+    mean: Any
+
+
+def test_what_a_store_cannot_hold_must_be_given_again(tmp_path):
+    path, model = tmp_path / "run.zarr", mintmc.Posterior(lambda p, x: -0.5 * (x - p.mean) ** 2, np.arange(9.0))
+    sampler = mintmc.MetropolisHastings(mintmc.Custom(lambda key, p: Mean(p.mean + jax.random.normal(key))))
+    settings = {"warmup": 0, "chains": 1, "progress": False}
+    mintmc.sample(model, sampler, init=Mean(0.0), draws=20, out=path, **settings)
+    with pytest.raises(ValueError, match=r"sampler must be given: not all of it could be written to .*run.zarr"):
+        mintmc.resume(path, model, draws=30)
+    with pytest.raises(ValueError, match="init must be given: not all of it"):
+        mintmc.resume(path, model, sampler=sampler, draws=30)
+    tree = mintmc.resume(path, model, sampler=sampler, init=Mean(0.0), draws=30, progress=False)
+    assert_same(tree, mintmc.sample(model, sampler, init=Mean(0.0), draws=30, **settings))
+
+
+def test_a_large_array_is_remembered_by_its_hash():
+    one, other = np.zeros(100_000), np.zeros(100_000)
+    other[-1] = 1
+    assert encode(one) == encode(one.copy()) != encode(other)
+    assert not is_readable(encode(one))
+    assert is_readable(encode(mintmc.TunaMH(np.ones(5))))
+
+
+def test_what_is_no_run_cannot_be_resumed(tmp_path):
+    with pytest.raises(ValueError, match=r"path must be a run of mintmc, got .*typo.zarr: nothing there"):
+        mintmc.resume(tmp_path / "typo.zarr", posterior())
+    RunStore(tmp_path / "begun.zarr")
+    with pytest.raises(ValueError, match=r"got .*begun.zarr: one that was stopped before its first save"):
+        mintmc.resume(tmp_path / "begun.zarr", posterior())
 
 
 def test_a_full_disk_is_said_and_loses_nothing(tmp_path, monkeypatch):

@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
+from jax import process_count
 
 from mintmc.cli import model_file, options
 from mintmc.cli.options import SAMPLERS
 from mintmc.result.diagnose import diagnose
+from mintmc.run.encode import is_readable
 from mintmc.run.processes import join
+from mintmc.run.sample import record_of_run
 from mintmc.run.sample import resume as mintmc_resume
 from mintmc.run.sample import sample as mintmc_sample
 
@@ -39,6 +42,12 @@ class Scale(StrEnum):
     QUICK = "quick"
     STANDARD = "standard"
     PAPER = "paper"
+
+
+Coordinator = Annotated[str | None, typer.Option(help="HOST:PORT of the first of several processes.")]
+Processes = Annotated[int | None, typer.Option(help="How many processes share the run.")]
+ProcessId = Annotated[int | None, typer.Option(help="Which of them this is, from 0.")]
+Distributed = Annotated[bool, typer.Option(help="Find all three from Slurm, Kubernetes or MPI.")]
 
 
 def _show_version(wanted: bool) -> None:
@@ -92,22 +101,26 @@ def sample(
         "run.zarr"
     ),
     progress: Annotated[bool, typer.Option(help="Show progress bars.")] = True,
-    coordinator: Annotated[str | None, typer.Option(help="HOST:PORT of the first of several processes.")] = None,
-    processes: Annotated[int | None, typer.Option(help="How many processes share the run.")] = None,
-    process_id: Annotated[int | None, typer.Option(help="Which of them this is, from 0.")] = None,
-    distributed: Annotated[bool, typer.Option(help="Find all three from Slurm, Kubernetes or MPI.")] = False,
+    coordinator: Coordinator = None,
+    processes: Processes = None,
+    process_id: ProcessId = None,
+    distributed: Distributed = False,
 ) -> None:
     """Sample FILE's posterior. Settings of the sampler, its proposal and ladder are options too: --batch-size 1000."""
     with _mistakes():
         if distributed or coordinator is not None:
             join(coordinator, processes, process_id)
-        model = model_file.load(file)
-        settings = options.parse_pairs(context.args)
-        chosen = model.sampler if sampler is None and not settings else options.build_sampler(sampler or "", settings)
+        # Settings before FILE are taken for it.
+        name, others = options.split_file([str(file), *context.args])
+        model = model_file.load(Path(name))
+        settings = options.parse_pairs(others)
+        if sampler is None and settings:
+            raise ValueError(f"--sampler must be given with settings of it, got {' '.join(others)}")
+        chosen = model.sampler if sampler is None else options.build_sampler(sampler, settings)
         if chosen is None:
             raise ValueError(f"--sampler must be given, or FILE must define sampler; one of {', '.join(SAMPLERS)}")
         run = partial(mintmc_sample, model.posterior, chosen, init=model.init, draws=draws, warmup=warmup)
-        _show(partial(run, chains=chains, thin=thin, seed=seed, out=out, progress=progress), out, file)
+        _show(partial(run, chains=chains, thin=thin, seed=seed, out=out, progress=progress), out, Path(name))
 
 
 @app.command()
@@ -116,12 +129,20 @@ def resume(
     file: Annotated[Path, typer.Argument(help="The Python file that defines posterior.")],
     draws: Annotated[int | None, typer.Option(help="More draws than were asked for at first.")] = None,
     progress: Annotated[bool, typer.Option(help="Show progress bars.")] = True,
+    coordinator: Coordinator = None,
+    processes: Processes = None,
+    process_id: ProcessId = None,
+    distributed: Distributed = False,
 ) -> None:
-    """Go on with a stored run."""
+    """Go on with a stored run, with the sampler that made it."""
     with _mistakes():
+        if distributed or coordinator is not None:
+            join(coordinator, processes, process_id)
         model = model_file.load(file)
-        go_on = partial(mintmc_resume, run, model.posterior, sampler=model.sampler, draws=draws, progress=progress)
-        _show(go_on, run, file)
+        # FILE may say another one; it is asked only for what no store can hold.
+        record = record_of_run(run)
+        missing = {name: getattr(model, name) for name in ("sampler", "init") if not is_readable(record[name])}
+        _show(partial(mintmc_resume, run, model.posterior, draws=draws, progress=progress, **missing), run, file)
 
 
 @app.command()
@@ -175,7 +196,8 @@ def _show(run: Callable[[], Any], out: Path, file: Path) -> None:
         except KeyboardInterrupt:
             tree = None
     if tree is None or any("interrupted" in str(warning.message) for warning in caught):
-        typer.echo(f"interrupted; to go on: mintmc resume {out} {file}", err=True)
+        how = f"mintmc resume {out} {file}" if process_count() == 1 else "the same again in every process"
+        typer.echo(f"interrupted; to go on: {how}", err=True)
         raise typer.Exit(130)
     typer.echo(str(diagnose(tree)))
     typer.echo(f"draws: {out}")

@@ -87,6 +87,18 @@ def parse_value(text: str) -> Any:
     return value if isinstance(value, (int, float)) else text
 
 
+def split_file(arguments: list[str]) -> tuple[str, list[str]]:
+    """The Python file among the arguments, and the others.
+
+    Examples
+    --------
+    >>> split_file(["--batch-size", "100", "model.py", "--no-penalty"])
+    ('model.py', ['--batch-size', '100', '--no-penalty'])
+    """
+    place = next((i for i, argument in enumerate(arguments) if argument.endswith(".py")), 0)
+    return arguments[place], arguments[:place] + arguments[place + 1 :]
+
+
 def build_sampler(name: str, settings: dict[str, Any]) -> Any:
     """The sampler of that name; settings that it does not have go to its proposal, its ladder or its rings.
 
@@ -124,18 +136,23 @@ def _part(what: str, kinds: dict[str, Any], word: Any, rest: dict[str, Any], own
     """A proposal or a rule for rings, with the settings that only it has."""
     if word not in kinds:
         raise ValueError(f"{what} must be one of {', '.join(kinds)}, got {word!r}")
-    names = [field.name for field in fields(kinds[word]) if field.name in rest and field.name not in own]
-    return kinds[word](**{key: rest.pop(key) for key in names})
+    settings = {}
+    for field in fields(kinds[word]):
+        # --proposal-steps where the sampler has --steps of its own.
+        for key in (f"{what}_{field.name}", field.name):
+            if key in rest and key not in own:
+                settings[field.name] = rest.pop(key)
+    return kinds[word](**settings)
 
 
 def _ladder(given: dict[str, Any]) -> Ladder:
-    if "temperatures" in given:
-        return Ladder(given["temperatures"], given.get("batch_sizes"))
-    if not {"hottest", "rungs"} <= set(given):
+    ways = {"temperatures"}, {"hottest", "rungs"}
+    if set(given) - {"batch_sizes"} not in ways:
         raise ValueError(
             f"ladder must be given by --temperatures, or by --hottest and --rungs, got {given or 'nothing'}"
         )
-    return Ladder.geometric(given["hottest"], given["rungs"])
+    temperatures = given.get("temperatures") or Ladder.geometric(given["hottest"], given["rungs"]).temperatures
+    return Ladder(temperatures, given.get("batch_sizes"))
 
 
 def _known(own: dict[str, Any]) -> list[str]:

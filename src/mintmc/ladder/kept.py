@@ -17,6 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from mintmc.durable import sync
+
 
 class Kept:
     """Rows, all zero at first.
@@ -43,6 +45,8 @@ class Kept:
         if self.is_new:
             path.parent.mkdir(exist_ok=True)
             np.lib.format.open_memmap(path, "w+", dtype, shape).flush()
+            for made in (path, path.parent, path.parent.parent):
+                sync(made)
         self.rows = _mapped(path)
         if self.rows.shape != shape or self.rows.dtype != dtype:
             raise ValueError(f"{path} is damaged: it has the shape {self.rows.shape}, not {shape}")
@@ -73,8 +77,7 @@ class Kept:
                 for place, value in zip(places.tolist(), values, strict=True):
                     file.seek(first + place * value.nbytes)
                     file.write(value.tobytes())
-                file.flush()
-                os.fsync(file.fileno())
+            sync(self.path)
         self._written = []
         self.rows = _mapped(self.path)
 

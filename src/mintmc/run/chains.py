@@ -222,6 +222,7 @@ class ChainRun:
             begun = time.perf_counter()
             rates = list(session.pool.map(lambda chain, a=first, b=last: run(chain, a, b), range(chains)))
             seconds = time.perf_counter() - begun
+            self.task.check_reads()
             done(last)
             session.display.advance(phase, (last - first) * chains, float(np.mean(rates)))
             size = _next_size(last - first, seconds, self.capacity)

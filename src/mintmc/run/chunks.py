@@ -7,7 +7,7 @@ from pathlib import Path
 from zarr.abc.buffer import Buffer
 from zarr.storage import LocalStore
 
-from mintmc.run.store import sync
+from mintmc.durable import sync
 
 
 class Chunks(LocalStore):

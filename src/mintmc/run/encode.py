@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -23,10 +24,12 @@ _HOMES = (
     mintmc.kernels.bounds,
     mintmc.kernels.schedule,
 )
+_MOST_NUMBERS = 2**16
+"""Of an array that is written down; of a larger one a hash is."""
 
 
 def encode(value: Any) -> Any:
-    """A value as JSON. What has no JSON form (a function, say) is written as how it prints, and cannot be read back.
+    """A value as JSON. What has no short JSON form (a function, a large array) is only named, and cannot be read back.
 
     Examples
     --------
@@ -44,6 +47,9 @@ def encode(value: Any) -> Any:
         return {type(value).__name__: [encode(part) for part in value]}
     if isinstance(value, (np.ndarray, np.generic, jax.Array)):
         array = np.asarray(value)
+        if array.size > _MOST_NUMBERS:
+            digest = hashlib.sha256(array.tobytes()).hexdigest()[:16]
+            return {"other": f"array of shape {array.shape} and type {array.dtype}, {digest}"}
         return {"array": array.ravel().tolist(), "shape": list(array.shape), "dtype": str(array.dtype)}
     return {"other": getattr(value, "__qualname__", None) or repr(value)}
 
@@ -59,7 +65,11 @@ def decode(coded: Any) -> Any:
     if not isinstance(coded, dict):
         return coded
     if "settings" in coded:
-        kind = next(getattr(home, coded["settings"]) for home in _HOMES if hasattr(home, coded["settings"]))
+        kind = next(
+            (getattr(home, coded["settings"], None) for home in _HOMES if hasattr(home, coded["settings"])), None
+        )
+        if kind is None:
+            raise ValueError(f"cannot be read back from a store: {coded['settings']}")
         return kind(**{name: decode(part) for name, part in coded["fields"].items()})
     if "dict" in coded:
         return {key: decode(part) for key, part in coded["dict"].items()}
@@ -70,3 +80,18 @@ def decode(coded: Any) -> Any:
     if "array" in coded:
         return np.array(coded["array"], coded["dtype"]).reshape(coded["shape"])
     raise ValueError(f"cannot be read back from a store: {coded['other']}")
+
+
+def is_readable(coded: Any) -> bool:
+    """Whether the value that was encoded can be had back.
+
+    Examples
+    --------
+    >>> is_readable(encode((1, 2.5))), is_readable(encode({"f": print}))
+    (True, False)
+    """
+    try:
+        decode(coded)
+    except ValueError:
+        return False
+    return True

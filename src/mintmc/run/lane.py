@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,6 +52,11 @@ class Task(NamedTuple):
     def crew(self) -> Alone:
         """Who runs its programs."""
         return Together() if self.sharers > 1 else Alone()
+
+    def check_reads(self) -> None:
+        """Raise what went wrong where programs read data from disk."""
+        if isinstance(self.posterior.data, DiskData):
+            self.posterior.data.check_reads()
 
     @property
     def dim(self) -> int:
@@ -163,6 +169,18 @@ def record_capacity(dim: int) -> int:
 def ints(*values: int) -> list[Array]:
     """Whole numbers as a compiled program takes them."""
     return [jnp.asarray(value, jnp.int32) for value in values]
+
+
+@contextmanager
+def workers(count: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads to run lanes on; after an error, or Ctrl-C, what has not begun is not begun."""
+    pool = ThreadPoolExecutor(count)
+    try:
+        yield pool
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown()
 
 
 def cores(lanes: int) -> int:

@@ -21,7 +21,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from mintmc.energy import DATA_AXIS, PARTS
-from mintmc.run.store import RunStore, open_run
+from mintmc.run.store import RunStore, open_run, read_record
 
 _DRAWS_AT_A_TIME = 10_000
 _PER_CHAIN = ("step_size", "data_touched_setup")
@@ -140,7 +140,10 @@ def join_parts(out: str | Path, record: dict[str, Any]) -> None:
     """One store from those of all processes, a piece at a time; run by the first of them."""
     import xarray
 
-    parts = [open_run(part_path(out, index)) for index in range(jax.process_count())]
+    paths = [part_path(out, index) for index in range(jax.process_count())]
+    if min(read_record(path)["drawn"] for path in paths) == 0:
+        return  # interrupted so early that there is nothing to join
+    parts = [open_run(path) for path in paths]
     store = RunStore(out)
     drawn = min(part["sample_stats"].sizes["draw"] for part in parts)
     done = 0 if store.done is None else store.done["drawn"]

@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 from mintmc.posterior import Params, Posterior
 from mintmc.run.encode import encode
@@ -53,13 +54,25 @@ def model_fingerprint(posterior: Posterior, params: Params) -> str:
         # As arrays of the host: a float that came from Python would trace differently from the same one restored.
         traced = jax.make_jaxpr(function)(*jax.tree.map(np.asarray, args))
         digest.update(str(traced.jaxpr).encode())
-        for constant in traced.consts:
+        for constant in _constants(traced):
             digest.update(np.asarray(constant).tobytes())
 
     add(posterior.log_prior, params)
     if posterior.data is not None and posterior.log_likelihood is not None:
         add(posterior.log_likelihood, params, jax.tree.map(lambda leaf: leaf[0], posterior.data.read(0, 1)))
     return digest.hexdigest()[:16]
+
+
+def _constants(traced: ClosedJaxpr | Jaxpr) -> Iterator[Any]:
+    """All arrays that a function was closed over, those of functions within it too (which are not printed)."""
+    if isinstance(traced, ClosedJaxpr):
+        yield from traced.consts
+        traced = traced.jaxpr
+    for equation in traced.eqns:
+        yield from (value.val for value in equation.invars if isinstance(value, Literal))
+        for inner in jax.tree.leaves(equation.params):
+            if isinstance(inner, (ClosedJaxpr, Jaxpr)):
+                yield from _constants(inner)
 
 
 def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -19,7 +19,7 @@ from mintmc.energy import Referenced
 from mintmc.ladder.rings import States, Store, fixed_edges
 from mintmc.result.ladder import LadderFacts
 from mintmc.result.tree import Draws
-from mintmc.run import adapt, program
+from mintmc.run import adapt, program, tally
 from mintmc.run.lane import (
     PASSES_PER_SHUFFLE,
     LaneState,
@@ -33,22 +33,8 @@ from mintmc.run.lane import (
     rows_in_memory,
 )
 from mintmc.run.rungs import empty_rings, fixed_subset, places, shelf
+from mintmc.run.schedule import Round, draw_round, warmup_rounds
 from mintmc.samplers import EquiEnergy
-
-_SUMMED = ("steps", "rate", "noise", "undefined", "touched", "jumps", "empty_rings", "jump_rate", "jump_noise")
-
-
-class Round(NamedTuple):
-    """What is done between two extensions of the rings, or a part of it."""
-
-    number: int
-    warming: int | None  # the rung that warms up, if any; colder ones have not begun
-    drawing: range  # the rungs that make draws
-    first: int  # step of warm-up, or draw of this phase
-    last: int
-    recorded: bool  # whether its draws count
-    offset: int = 0  # draws of this round that were made before
-    ends: bool = True  # whether the round is complete with it
 
 
 class LadderRun:
@@ -60,7 +46,8 @@ class LadderRun:
         self.ladder = self.sampler.ladder
         n, chains, rungs = task.posterior.n, len(task.thetas), len(self.ladder)
         self.sizes = self.ladder.rows(n)
-        self.feed = task.warmup if self.sampler.feed is None else self.sampler.feed
+        feed = task.warmup if self.sampler.feed is None else self.sampler.feed
+        self.warmup_rounds = warmup_rounds(rungs, task.warmup, feed, self.sampler.round_length)
         self.steps = self.sampler.steps or (1,) * rungs
         self.kernels = [task.kernel(reference=task.reference, rung=k) for k in range(rungs)]
         batches = [size for size in self.sizes if size < n]
@@ -88,7 +75,7 @@ class LadderRun:
         self.made = [0] * rungs
         self.rounds_done = self.drawn = self.saved = 0
         self.warmup_touched = np.zeros((rungs, chains))
-        self.sums = {name: np.zeros((rungs, chains)) for name in _SUMMED}
+        self.sums = tally.nothing(rungs, chains)
 
     @property
     def lanes(self) -> int:
@@ -98,7 +85,7 @@ class LadderRun:
     @property
     def warmed(self) -> int:
         """Rounds of warm-up that are done."""
-        return min(self.rounds_done, len(self._warmup_rounds()))
+        return min(self.rounds_done, len(self.warmup_rounds))
 
     def compile(self, pool: ThreadPoolExecutor, room: int) -> None:
         """Start all rungs of all chains and compile their programs; ``room`` is for draws not yet saved."""
@@ -118,9 +105,9 @@ class LadderRun:
 
     def warm_up(self, session: Session) -> None:
         """Start the rungs one after the other; each adapts its step size, then feeds the next."""
-        rounds = self._warmup_rounds()
-        phase = session.display.phase("warm-up", sum(map(self._work, rounds)))
-        session.display.advance(phase, sum(map(self._work, rounds[: self.rounds_done])), 0.0)
+        rounds, chains = self.warmup_rounds, len(self.task.thetas)
+        done = sum(r.work for r in rounds[: self.rounds_done])
+        phase = session.display.phase("warm-up", sum(r.work for r in rounds) * chains, done * chains)
         for r in rounds[self.rounds_done :]:
             if session.interrupt.requested:
                 return
@@ -134,22 +121,18 @@ class LadderRun:
 
     def collect(self, session: Session) -> None:
         """Make the draws."""
-        begun, length = len(self._warmup_rounds()), self.sampler.round_length
-        everything = range(len(self.ladder))
         phase = session.display.phase("draws", self.task.draws * self.lanes, self.drawn * self.lanes)
         room = self.kept.theta.shape[1]
+        before, length = len(self.warmup_rounds), self.sampler.round_length
         while self.drawn < self.task.draws and not session.interrupt.requested:
-            number = self.drawn // length
-            end = (number + 1) * length
-            last = min(end, self.task.draws, self.saved + room)
-            offset = self.drawn - number * length
-            self._run(
-                Round(begun + number, None, everything, self.drawn, last, True, offset, last == end), session, phase
-            )
-            self.drawn = last
+            limit = min(self.task.draws, self.saved + room)
+            r = draw_round(before, len(self.ladder), length, self.drawn, limit)
+            self._run(r, session, phase)
+            self.drawn = r.last
             # All rungs read data for a draw of the coldest.
-            self.kept.data_touched[:] = self.touched.sum(axis=0)
-            session.saver.save_if_due(self, full=last == self.saved + room)
+            new = slice(r.first - self.saved, r.last - self.saved)
+            self.kept.data_touched[:, new] = self.touched[:, :, new].sum(axis=0)
+            session.saver.save_if_due(self, full=r.last == self.saved + room)
 
     def checkpoint(self) -> Any:
         """Everything that the rest of the run depends on, as a pytree of arrays."""
@@ -187,17 +170,6 @@ class LadderRun:
 
     def ladder_facts(self) -> LadderFacts:
         """What happened on every rung."""
-        sums = self.sums
-        with np.errstate(invalid="ignore", divide="ignore"):
-            rates = {
-                "acceptance_rate": (sums["rate"] - sums["jump_rate"]) / (sums["steps"] - sums["jumps"]),
-                "log_ratio_noise": (sums["noise"] - sums["jump_noise"]) / (sums["steps"] - sums["jumps"]),
-                "jump_rate": sums["jump_rate"] / sums["jumps"],
-                "jump_noise": sums["jump_noise"] / sums["jumps"],
-                "jump_share": sums["jumps"] / sums["steps"],
-                "empty_rings": sums["empty_rings"] / sums["jumps"],
-                "data_touched": sums["touched"],
-            }
         chains = range(len(self.task.thetas))
         seen = np.array([[self.rings[k][self._group(c)].seen for c in chains] for k in range(len(self.ladder))])
         edges = [[self.rings[k][self._group(c)].known_edges for c in chains] for k in range(1, len(self.ladder))]
@@ -206,7 +178,7 @@ class LadderRun:
             temperatures=self.ladder.temperatures,
             batch_sizes=self.sizes,
             energy=self.energy[:, :, : self.drawn - self.saved],
-            rates=rates,
+            rates=tally.rates(self.sums),
             ring_occupancy=seen / np.maximum(seen.sum(axis=2, keepdims=True), 1),
             ring_edges=np.array([edges[0], *edges]),
         )
@@ -218,22 +190,6 @@ class LadderRun:
     def _group(self, chain: int) -> int:
         return 0 if self.sampler.share_rings else chain
 
-    def _warmup_rounds(self) -> list[Round]:
-        rungs, length = len(self.ladder), self.sampler.round_length
-        phases: list[tuple[int | None, range, int]] = []
-        for newcomer in reversed(range(rungs)):
-            phases.append((newcomer, range(0), self.task.warmup))
-            if newcomer > 0:
-                phases.append((None, range(newcomer, newcomer + 1), self.feed))
-        rounds: list[Round] = []
-        for warming, drawing, total in phases:
-            for first in range(0, total, length):
-                rounds.append(Round(len(rounds), warming, drawing, first, min(first + length, total), False))
-        return rounds
-
-    def _work(self, r: Round) -> int:
-        return (r.last - r.first) * (len(r.drawing) + (r.warming is not None)) * len(self.task.thetas)
-
     def _run(self, r: Round, session: Session, phase: Any) -> None:
         chains = range(len(self.task.thetas))
         self.rows = self.shuffles.at(r.number // self.rounds_per_shuffle)
@@ -241,12 +197,13 @@ class LadderRun:
         jobs = [session.pool.submit(self._warm, r.warming, chain, r) for chain in chains if r.warming is not None]
         jobs += [session.pool.submit(self._draw, k, chain, r) for k in r.drawing for chain in chains]
         rates = [job.result() for job in jobs]
+        self.task.check_reads()
         for k in r.drawing:
             self.made[k] += r.last - r.first
         if r.ends:
             self._file(r)
             self.rounds_done += 1
-        session.display.advance(phase, self._work(r), float(np.mean(rates)))
+        session.display.advance(phase, r.work * len(chains), float(np.mean(rates)))
 
     def _warm(self, k: int, chain: int, r: Round) -> float:
         state, adaptation, tuning = self.states[k][chain]
@@ -298,20 +255,7 @@ class LadderRun:
         self.touched[k, chain, first:last] = touched
         if k == 0:
             self.kept.write(chain, first, last, record)
-        steps = self.task.thin * self.steps[k]
-        sums = {
-            "steps": len(touched) * steps,
-            "rate": steps * record.statistics[:, 1].sum(dtype=float),
-            "noise": steps * record.statistics[:, 2].sum(dtype=float),
-            "undefined": (record.statistics[:, 3] == 0).sum(),
-            "touched": touched.sum(),
-            "jumps": record.extras["jumps"].sum(),
-            "empty_rings": record.extras["empty_rings"].sum(),
-            "jump_rate": steps * record.extras["jump_rate"].sum(dtype=float),
-            "jump_noise": steps * record.extras["jump_noise"].sum(dtype=float),
-        }
-        for name, value in sums.items():
-            self.sums[name][k, chain] += value
+        tally.add(self.sums, k, chain, record, touched, self.task.thin * self.steps[k])
 
     def _freeze(self, k: int) -> None:
         self.states[k] = [s._replace(tuning=adapt.tuning(s.adaptation, final=True)) for s in self.states[k]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +16,10 @@ from mintmc.posterior import Posterior
 from mintmc.result.tree import RunFacts, build_tree
 from mintmc.run.chains import ChainRun
 from mintmc.run.clock import Clock
-from mintmc.run.encode import decode
+from mintmc.run.encode import decode, is_readable
 from mintmc.run.initial import PerChain, check_start, initial_states
 from mintmc.run.interrupt import Interrupt
-from mintmc.run.lane import Purpose, Session, Task, cores, key_of
+from mintmc.run.lane import Purpose, Session, Task, cores, key_of, workers
 from mintmc.run.processes import check_sharers, join_parts, own_chains, part_path, wait_for_all
 from mintmc.run.progress import Display
 from mintmc.run.provenance import differences, provenance
@@ -92,7 +91,8 @@ def sample(
     warmup = check.integer("warmup", warmup, 0)
     chains = check.integer("chains", chains, 1)
     thin = check.integer("thin", thin, 1)
-    seed = check.integer("seed", seed, 0)
+    seed = check.integer("seed", seed, 0, 2**32 - 1)
+    check.integer("draws * thin", draws * thin, 1, 2**31 - 1)  # steps are counted in 32 bits
     if not isinstance(posterior, Posterior):
         raise TypeError(f"posterior must be a mintmc.Posterior, got {posterior!r}")
     if not hasattr(sampler, "kernel") and not isinstance(sampler, MINTEE):
@@ -118,7 +118,11 @@ def sample(
     here = out if out is None or processes == 1 else part_path(out, jax.process_index())
     if here is not None and here != out:
         _stored(here, record)
-    store = None if here is None else RunStore(here)
+    task.crew.meet("checked")  # or one would look while another makes it
+    store = RunStore(here) if here is not None and task.crew.writes else None
+    task.crew.meet("opened")
+    if here is not None and store is None:
+        store = RunStore(here, writes=False)
     if store is not None and store.done is not None:
         clock.add(store.done["seconds"])
 
@@ -133,7 +137,7 @@ def sample(
         return build_tree(run.kept.first(run.drawn - run.saved), unravel, facts, run.saved)
 
     saver = Saver(store, tree_of, {**record, "draws": draws}, clock, task.crew.writes)
-    with Display(progress) as display, Interrupt() as interrupt, ThreadPoolExecutor(cores(run.lanes)) as pool:
+    with Display(progress) as display, Interrupt() as interrupt, workers(cores(run.lanes)) as pool:
         session = Session(pool, display, interrupt, saver)
         run.compile(pool, saver.room(draws, len(task.thetas), task.dim))
         saver.restore(run)
@@ -144,18 +148,25 @@ def sample(
         run.collect(session)
         saver.save(run)
         clock.stop()
-    if run.drawn < draws:
-        _say_interrupted(run.drawn, draws, out)
     if out is not None and jax.process_count() > 1:
         wait_for_all("all are finished")
         if processes > 1 and jax.process_index() == 0:
             join_parts(out, {**record, "draws": draws, "warmed": warmup})
         wait_for_all("parts are joined")
+    is_whole = out is None or processes == 1 or not is_new(Path(out))
+    if run.drawn < draws or not is_whole:
+        _say_interrupted(run.drawn if is_whole else 0, draws, out)
     return tree_of(run) if out is None else open_run(out)
 
 
 def resume(
-    path: str | Path, posterior: Posterior, *, sampler: Any = None, draws: int | None = None, progress: bool = True
+    path: str | Path,
+    posterior: Posterior,
+    *,
+    sampler: Any = None,
+    init: Any = None,
+    draws: int | None = None,
+    progress: bool = True,
 ) -> xarray.DataTree:
     """Go on with a stored run.
 
@@ -166,7 +177,9 @@ def resume(
     posterior
         The same as before.
     sampler
-        Only if it cannot be read back from the store because a setting of it is a function.
+        Only if it cannot be read back from the store, because a setting of it is a function or a large array.
+    init
+        Only if it cannot be read back, because params are of a class of your own.
     draws
         More draws than were asked for at first; None keeps that number.
     progress
@@ -182,12 +195,16 @@ def resume(
     >>> mintmc.resume(path, density, draws=150, progress=False).posterior.sizes["draw"]
     150
     """
-    record = read_record(path)
-    each = jax.tree.map(lambda *leaves: np.stack(leaves), *decode(record["init"]))
+    record = record_of_run(Path(path))
+    for name, given in (("sampler", sampler), ("init", init)):
+        if given is None and not is_readable(record[name]):
+            raise ValueError(f"{name} must be given: not all of it could be written to {path}")
+    if init is None:
+        init = PerChain(jax.tree.map(lambda *leaves: np.stack(leaves), *decode(record["init"])))
     sampler = decode(record["sampler"]) if sampler is None else sampler
     shared = {name: record[name] for name in ("warmup", "thin", "seed", "chains")}
     wanted = record["draws"] if draws is None else draws
-    return sample(posterior, sampler, init=PerChain(each), draws=wanted, out=path, progress=progress, **shared)
+    return sample(posterior, sampler, init=init, draws=wanted, out=path, progress=progress, **shared)
 
 
 def _task(posterior, sampler, thetas, unravel, example, seed, draws, warmup, thin) -> Task:
@@ -207,6 +224,16 @@ def _task(posterior, sampler, thetas, unravel, example, seed, draws, warmup, thi
         if min(sampler.ladder.rows(posterior.n)) < posterior.n:
             posterior, read = posterior.referenced(at), 2 * read
     return Task(posterior, sampler, thetas, unravel, reference, seed, draws, warmup, thin, read)
+
+
+def record_of_run(path: Path) -> dict[str, Any]:
+    """What a store says of its run, or the part of it that this process made if they have not been joined."""
+    part = part_path(path, jax.process_index())
+    for place in (path, part):
+        if place.exists() and not is_new(place):
+            return read_record(place)
+    found = "nothing there" if not path.exists() and not part.exists() else "one that was stopped before its first save"
+    raise ValueError(f"path must be a run of mintmc, got {path}: {found}")
 
 
 def _stored(out: str | Path, record: dict[str, Any]) -> dict[str, Any] | None:

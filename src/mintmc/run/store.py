@@ -17,6 +17,8 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from mintmc.durable import sync
+
 if TYPE_CHECKING:
     import xarray
 
@@ -32,15 +34,19 @@ class RunStore:
     ----------
     path
         Of the Zarr store, a directory. It must not exist, or hold a run.
+    writes
+        False if another process writes to it, and this one only needs to know where the run stands.
     """
 
-    def __init__(self, path: str | Path):
+    def __init__(self, path: str | Path, writes: bool = True):
         import zarr
 
         from mintmc.run.chunks import Chunks
 
         self.path = Path(path)
         self.done = None if is_new(self.path) else read_record(self.path)  # what was committed last
+        if not writes:
+            return
         self.chunks = Chunks(self.path)
         if self.done is None:
             # Threads that failed with a store may still be tidying up in it.
@@ -137,8 +143,7 @@ class RunStore:
         try:
             with open(temporary, "wb") as file:
                 write(file)
-                file.flush()
-                os.fsync(file.fileno())
+            sync(temporary)
             os.replace(temporary, self.path / name)
             sync(self.path)
         except OSError:
@@ -191,12 +196,3 @@ def _chunks(values: np.ndarray, dims: tuple) -> tuple[int, ...]:
 def _plain(attributes: dict[str, Any]) -> dict[str, Any]:
     """Attributes as JSON can hold them."""
     return json.loads(json.dumps(attributes, default=lambda value: np.asarray(value).tolist()))
-
-
-def sync(path: Path) -> None:
-    """Wait until a file, or a folder's list of files, has reached the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

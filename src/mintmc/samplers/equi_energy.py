@@ -177,7 +177,7 @@ class MINTEE:
     alpha: float = 0.99
     rungs: int | None = None
     proposal: Proposal = field(default_factory=Langevin)
-    jump_probability: float = 0.1
+    jump_probability: float | Sequence[float] = 0.1
     rings: RingRule = field(default_factory=QuantileRings)
     capacity: int = 1000
     share_rings: bool = False

@@ -119,7 +119,7 @@ class TunaMH:
     scales
         c_i, one number a row, at T = 1: ``|l_i(proposed) - l_i(params)| <= c_i * distance(params, proposed)``.
     distance
-        ``(params, proposed) -> scalar``, symmetric and at least 0; Euclidean unless given.
+        ``(params, proposed) -> scalar``, symmetric and at least 0; None is Euclidean.
     chi
         Larger reads more rows and accepts more moves.
     proposal
@@ -142,7 +142,7 @@ class TunaMH:
     """
 
     scales: Any
-    distance: Callable[[Params, Params], Array] = tuna.euclidean
+    distance: Callable[[Params, Params], Array] | None = None
     chi: float = 1e-5
     proposal: Proposal = field(default_factory=RandomWalk)
     temperature: float = 1.0
@@ -156,7 +156,8 @@ class TunaMH:
             raise TypeError(f"scales must be an array of one number a row, got {self.scales!r}")
         if not (np.isfinite(scales) & (scales >= 0)).all() or not scales.any():
             raise ValueError(f"scales must be finite, at least 0 and not all 0, got {self.scales!r}")
-        check.function("distance", self.distance)
+        if self.distance is not None:
+            check.function("distance", self.distance)
         check.number("chi", self.chi, 0)
         check.number("temperature", self.temperature, 0)
         check.choice("temper", self.temper, TEMPERS)
@@ -167,7 +168,7 @@ class TunaMH:
         x = np.asarray(x, dtype=np.float64)
         if x.ndim != 2:
             raise ValueError(f"x must have shape (n, d), got {x.shape}")
-        return cls(np.linalg.norm(x, axis=1), tuna.euclidean, **settings)
+        return cls(np.linalg.norm(x, axis=1), **settings)
 
     def check(self, posterior: Posterior, params: Params) -> None:
         """Refuse settings that do not fit the posterior or its parameters."""
@@ -175,7 +176,7 @@ class TunaMH:
         _check_without_gradient(self.proposal, posterior, params)
         if len(self.scales) != posterior.n:
             raise ValueError(f"scales must have n={posterior.n} numbers, got {len(self.scales)}")
-        distance = jax.eval_shape(self.distance, *[jax.tree.map(jnp.asarray, params)] * 2)
+        distance = jax.eval_shape(self.distance or tuna.euclidean, *[jax.tree.map(jnp.asarray, params)] * 2)
         if getattr(distance, "shape", None) != ():
             raise ValueError(f"distance must return a scalar, got {distance}")
 
@@ -189,7 +190,16 @@ class TunaMH:
         proposal = on_vectors(self.proposal, unravel, ravel)
         scales = tuna.round_up(self.scales, theta.dtype)
         return tuna.kernel(
-            tuna.Settings(target, scales, self.distance, float(self.chi), proposal, unravel, theta.size, theta.dtype)
+            tuna.Settings(
+                target,
+                scales,
+                self.distance or tuna.euclidean,
+                float(self.chi),
+                proposal,
+                unravel,
+                theta.size,
+                theta.dtype,
+            )
         )
 
 
