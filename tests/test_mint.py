@@ -32,6 +32,13 @@ def test_with_penalty_the_variance_is_that_of_the_tempered_posterior(posterior, 
     assert distance(z, 0.0) < LIMIT
 
 
+def test_a_batch_whose_square_does_not_fit_32_bits(posterior):
+    sampler = mintmc.MINT(60_000, alpha=0.9)
+    tree = mintmc.sample(posterior, sampler, init=0.0, draws=2000, warmup=500, chains=4, seed=1, progress=False)
+    z = tree["tempered_posterior"]["theta"].values * np.sqrt(N / tree.attrs["temperature"])
+    assert distance(z**2, 1.0) < LIMIT
+
+
 # Without penalty, the variance of the draws over that of the tempered posterior, at steps of one standard deviation
 # and at the larger steps of acceptance 0.3: the larger the step, the larger the noise.
 INFLATION = {(0.8, "one sd"): 1.13, (0.995, "one sd"): 1.41, (0.8, "adapted"): 1.32, (0.995, "adapted"): 2.19}

@@ -254,7 +254,8 @@ def _mean_and_its_variance(each: Array, n: int) -> tuple[Array, Array]:
 
     mean, squares = apart(moments, each)
     # One row has no sample variance: its noise is unknown (NaN), not zero.
-    return mean, squares / ((m - 1) * m) * (1 - m / n) if m > 1 else jnp.full_like(mean, jnp.nan)
+    # A whole number beyond 32 bits would not reach the program.
+    return mean, squares / float((m - 1) * m) * (1 - m / n) if m > 1 else jnp.full_like(mean, jnp.nan)
 
 
 def apart(function: Callable, *args: Any) -> Any:

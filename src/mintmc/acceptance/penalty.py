@@ -15,7 +15,8 @@ from jax.scipy.stats import norm
 
 def penalty(noise: Array, m: int) -> Array:
     """What to subtract from a log ratio whose noise was estimated from m values."""
-    return noise / 2 + noise**2 / (4 * (m + 1)) + noise**3 / (3 * (m + 1) * (m + 3))
+    # As floats: a whole number beyond 32 bits would not reach the program.
+    return noise / 2 + noise**2 / (4.0 * (m + 1)) + noise**3 / (3.0 * (m + 1) * (m + 3))
 
 
 def mean_acceptance(log_ratio: Array, noise: Array, penalised: bool) -> Array:

@@ -53,7 +53,7 @@ STANDARD = Scale(
     reference_scans=1500,
     reference_warmup=300,
     sweeps_compared=40,
-    large_sweeps=0,
+    large_sweeps=20,
     shown=2000,
     # The hottest rungs find the modes, and cost next to nothing.
     steps=(1,) * 8 + (2,) * 7,
@@ -68,7 +68,7 @@ SCALES = {
         steps=(1, 1, 1, 1, 6, 6),
         draws=4000,
         warmup=500,
-        feed=1500,
+        feed=5000,
         published_draws=2000,
         published_warmup=500,
         plain_draws=2000,
@@ -77,7 +77,6 @@ SCALES = {
         sweeps_compared=50,
         large_sweeps=0,
         shown=800,
-        rings=2,
         published={"smallest_batch": 200, "rungs": 3},
     ),
     "standard": STANDARD,
@@ -89,6 +88,5 @@ SCALES = {
         plain_draws=150_000,
         feed=150_000,
         reference_scans=20_000,
-        large_sweeps=20,
     ),
 }
