@@ -65,13 +65,13 @@ def write_and_prepare(folder):
     return {"seconds": time.perf_counter() - begun, "megabytes": peak_memory()}
 
 
-def full_passes(processes, index, port, draws):
+def full_passes(processes, index, port, rows, draws):
     """One full-batch chain: microseconds a step."""
     if int(processes) > 1:
         from mintmc.run.processes import join
 
         join(f"127.0.0.1:{port}", int(processes), int(index))
-    posterior = mintmc.Posterior(tied_means.log_likelihood, tied_means.simulate(1_000_000), tied_means.log_prior)
+    posterior = mintmc.Posterior(tied_means.log_likelihood, tied_means.simulate(int(rows)), tied_means.log_prior)
     sampler = mintmc.MetropolisHastings(mintmc.RandomWalk(step_size=0.002))
     tree = mintmc.sample(
         posterior, sampler, init=np.array([0.5, 0.0]), draws=int(draws), warmup=0, chains=1, progress=False
@@ -101,15 +101,15 @@ def measure(name, *arguments):
     return finish(start(name, *arguments))
 
 
-def shared_passes(draws):
+def shared_passes(rows, draws):
     """The better of two runs of one process, and of two processes together."""
     alone, together = [], []
     for _ in range(2):
-        alone.append(measure("full_passes", 1, 0, 0, draws)["microseconds"])
+        alone.append(measure("full_passes", 1, 0, 0, rows, draws)["microseconds"])
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        both = [start("full_passes", 2, index, port, draws) for index in range(2)]
+        both = [start("full_passes", 2, index, port, rows, draws) for index in range(2)]
         together.append(max(finish(process)["microseconds"] for process in both))
     return min(alone), min(together)
 
@@ -140,9 +140,10 @@ def main():
         disk = [measure("one_column", f"{folder}/prepared", 200_000) for _ in range(2)]
         results["step from 1e8 rows on disk over 1e6 in memory (bar 2)"] = min(d["microseconds"] for d in disk) / memory
         results["MINT on 1e8 rows on disk: megabytes (bar 1000)"] = max(d["megabytes"] for d in disk)
-    alone, together = shared_passes(300)
-    results["full-batch step at n = 1e6, one process: microseconds"] = alone
-    results["speed-up of two processes that share the full pass"] = alone / together
+    for rows, draws in ((1_000_000, 4000), (10_000_000, 400)):
+        alone, together = shared_passes(rows, draws)
+        results[f"full-batch step at n = {rows:,}, one process: microseconds"] = alone
+        results[f"speed-up of two processes that share the full pass, n = {rows:,}"] = alone / together
     (HERE / "scale.json").write_text(json.dumps(results, indent=2) + "\n")
 
 
