@@ -9,6 +9,8 @@ import mintmc
 from mintmc.experiments.report import mean_and_error
 from truth import LIMIT
 
+pytestmark = pytest.mark.slow  # four long chains of each; every proposal is judged in kernels/test_invariance.py
+
 N, M, DIM, TEMPERATURE = 20_000, 2000, 20, 100.0  # n_eff = 200
 
 
