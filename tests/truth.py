@@ -38,11 +38,11 @@ def apply_kernel(kernel, batching, rows, thetas, tuning: Tuning, steps: int, see
             }
             return open_batches(kernel.batches, batching, rows, tickets)
 
-        start, *keys = jax.random.split(key, steps + 1)
-        state = kernel.init(theta, batch(start))
-        for key in keys:
-            state, _ = kernel.step(jax.random.fold_in(key, 0), state, batch(key), tuning)
-        return kernel.position(state)
+        def step(state, key):
+            return kernel.step(jax.random.fold_in(key, 0), state, batch(key), tuning)[0], None
+
+        keys = jax.random.split(key, steps + 1)
+        return kernel.position(jax.lax.scan(step, kernel.init(theta, batch(keys[0])), keys[1:])[0])
 
     keys = jax.random.split(jax.random.key(seed), len(thetas))
     return np.asarray(
