@@ -42,6 +42,7 @@ class Kernel(NamedTuple):
     proposal: Proposal | None  # what warm-up adapts; None if nothing
     temperatures: tuple[float, ...] | None = None  # of the rungs that one step moves, if there are several
     lesson: Callable[[Any, Info], tuple[Array, Array]] | None = None  # see `learns_from`
+    moves: Mapping[int, Any] = {}  # by rung: Settings of Metropolis moves on batches, to be audited against all data
 
     def step(self, key: Array, state: Any, batch: Batch, tuning: Any) -> tuple[Any, Info]:
         """One step from one key."""

@@ -128,4 +128,5 @@ def kernel(settings: Settings) -> Kernel:
         touched=data_per_step(settings),
         init_touched=settings.batch_size if settings.test is None else settings.test.init_touches * settings.batch_size,
         proposal=settings.proposal,
+        moves={} if settings.test is None or "all" in settings.test.roles else {0: settings},
     )

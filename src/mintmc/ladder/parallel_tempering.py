@@ -290,4 +290,5 @@ def kernel(settings: Settings) -> Kernel:
         proposal=settings.proposal,
         temperatures=settings.temperatures,
         lesson=lambda state, info: (info.extras["rung_acceptance"], state.theta),
+        moves={rung: _local(settings, rung) for rung in range(settings.exact, settings.rungs)},
     )

@@ -7,6 +7,7 @@ pass together (``Task.sharers``), they run the same chain at the same time, one 
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Callable
@@ -34,6 +35,7 @@ from mintmc.run.lane import (
     record_capacity,
     rows_in_memory,
 )
+from mintmc.run.verify import Standing
 
 _SECONDS_PER_STRETCH = 0.4
 _FIRST_STRETCH = 16
@@ -66,6 +68,7 @@ class ChainRun:
         self.warmed = self.drawn = self.saved = 0
         self.warmup_totals = np.zeros((chains, 4))
         self.undefined = 0
+        self.audit: list[dict[str, Any]] = []
         self.rung_sums = {name: np.zeros((len(task.sampler.ladder), chains)) for name in _SUMMED if task.reference}
 
     @property
@@ -158,10 +161,23 @@ class ChainRun:
         steps = (self.kernel.touched or 0) * self.task.warmup
         return {
             "undefined_moves": self.undefined,
+            "audit": json.dumps(self.audit),
             "step_size": [np.asarray(t.step_size).tolist() for t in tunings if t is not None],
             "data_touched_setup": (setup + steps + self.warmup_totals[:, 2]).astype(int).tolist(),
             "warmup_acceptance_rate": float(self.warmup_totals[:, 0].mean() / max(self.task.warmup, 1)),
         }
+
+    def standings(self) -> dict[int, Standing]:
+        """Where the chains stand on every rung that moves on batches."""
+        found = {}
+        for rung, settings in self.kernel.moves.items():
+            states = [s.state.theta[rung] if self.task.reference else self.kernel.position(s.state) for s in self.states]
+            tunings = [
+                jax.tree.map(lambda leaf, k=rung: leaf[k], s.tuning) if self.task.reference else s.tuning
+                for s in self.states
+            ]
+            found[rung] = Standing(settings, [np.asarray(theta) for theta in states], tunings)
+        return found
 
     def ladder_facts(self) -> LadderFacts | None:
         """What happened on every rung, where one step moves them all."""

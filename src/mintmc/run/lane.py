@@ -20,12 +20,13 @@ from mintmc.data import Batching, DiskData, Rows, Shuffled, Uniform
 from mintmc.energy import Density
 from mintmc.kernels.base import Kernel
 from mintmc.posterior import Params, Posterior
-from mintmc.proposals import Tuning
+from mintmc.proposals import Proposal, Tuning
 from mintmc.run import adapt
 from mintmc.run.interrupt import Interrupt
 from mintmc.run.processes import Alone, Together
 from mintmc.run.progress import Display
 from mintmc.run.saver import Saver
+from mintmc.samplers.base import on_vectors
 
 PASSES_PER_SHUFFLE = 50
 _BYTES_PER_WINDOW = 2**25
@@ -67,6 +68,11 @@ class Task(NamedTuple):
         """A kernel of the sampler for this posterior."""
         model = replace(self.posterior.model(self.unravel, self.dim), sharers=self.sharers)
         return self.sampler.kernel(model, self.thetas[0], self.unravel, lambda p: ravel_pytree(p)[0], **settings)
+
+    @property
+    def proposal(self) -> Proposal:
+        """The sampler's proposal between flat vectors."""
+        return on_vectors(self.sampler.proposal, self.unravel, lambda p: ravel_pytree(p)[0])
 
     def first_step(self, temperatures: float | tuple[float, ...]) -> Array:
         """A step size to start from: about that of a posterior worth n/T observations."""

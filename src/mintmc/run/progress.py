@@ -37,7 +37,7 @@ class Display:
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._progress.stop()
 
-    def phase(self, name: str, total: int, done: int = 0) -> TaskID:
+    def phase(self, name: str, total: int | None, done: int = 0) -> TaskID:
         """Start a new line, of which a part may be done already."""
         return self._progress.add_task(name, total=total, completed=done, done=done, rate="", acceptance="")
 

@@ -7,6 +7,7 @@ a round depends on its number alone, so a run does not depend on the machine.
 
 from __future__ import annotations
 
+import json
 import math
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -14,8 +15,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from mintmc.acceptance.minibatch import Common
 from mintmc.data import Supplied
-from mintmc.energy import Referenced
+from mintmc.energy import Referenced, Tempered
+from mintmc.kernels.metropolis import Settings
 from mintmc.ladder.rings import States, Store, fixed_edges
 from mintmc.result.ladder import LadderFacts
 from mintmc.result.tree import Draws
@@ -34,6 +37,7 @@ from mintmc.run.lane import (
 )
 from mintmc.run.rungs import empty_rings, fixed_subset, places, shelf
 from mintmc.run.schedule import Round, draw_round, warmup_rounds
+from mintmc.run.verify import Standing
 from mintmc.samplers import EquiEnergy
 
 
@@ -75,6 +79,7 @@ class LadderRun:
         self.made = [0] * rungs
         self.rounds_done = self.drawn = self.saved = 0
         self.warmup_touched = np.zeros((rungs, chains))
+        self.audit: list[dict[str, Any]] = []
         self.sums = tally.nothing(rungs, chains)
 
     @property
@@ -164,8 +169,25 @@ class LadderRun:
         tunings = [[float(state.tuning.step_size) for state in states if state.tuning] for states in self.states]
         return {
             "undefined_moves": int(self.sums["undefined"].sum()),
+            "audit": json.dumps(self.audit),
             "step_size": np.array(tunings).T.tolist(),
             "data_touched_setup": setup.sum(axis=0).astype(int).tolist(),
+        }
+
+    def standings(self) -> dict[int, Standing]:
+        """Where the chains stand on every rung that moves on batches; energies that are cut off are not audited."""
+        rungs = [k for k, size in enumerate(self.sizes) if size < self.task.posterior.n and not self.sampler.truncate]
+        model, theta = self.task.posterior.model(self.task.unravel, self.task.dim), self.task.thetas[0]
+        proposal, test = self.task.proposal, Common(self.sampler.penalty)
+        return {
+            k: Standing(
+                Settings(
+                    Tempered(model, self.ladder.temperatures[k]), proposal, test, self.sizes[k], theta.size, theta.dtype
+                ),
+                [np.asarray(s.state.point.theta) for s in self.states[k]],
+                [s.tuning for s in self.states[k]],
+            )
+            for k in rungs
         }
 
     def ladder_facts(self) -> LadderFacts:

@@ -26,6 +26,7 @@ from mintmc.run.provenance import differences, provenance
 from mintmc.run.rounds import LadderRun
 from mintmc.run.saver import Saver
 from mintmc.run.store import RunStore, is_new, open_run, read_record
+from mintmc.run.verify import audit_run
 from mintmc.samplers import MINTEE, EquiEnergy, MetropolisHastings, Sampler
 from mintmc.samplers.base import check_has_data
 
@@ -45,6 +46,7 @@ def sample(
     seed: int = 0,
     out: str | Path | None = None,
     progress: bool = True,
+    audit: bool = True,
 ) -> xarray.DataTree:
     """Draw from a posterior.
 
@@ -71,6 +73,9 @@ def sample(
         everything in memory.
     progress
         Show a progress bar.
+    audit
+        Compare some moves of a run on batches with all data when it is finished, for ``diagnose``: a few dozen passes
+        over all data (fewer where n is large), counted as ``data_touched_audit``.
 
     Returns
     -------
@@ -92,6 +97,7 @@ def sample(
     chains = check.integer("chains", chains, 1)
     thin = check.integer("thin", thin, 1)
     seed = check.integer("seed", seed, 0, 2**32 - 1)
+    check.flag("audit", audit)
     check.integer("draws * thin", draws * thin, 1, 2**31 - 1)  # steps are counted in 32 bits
     if not isinstance(posterior, Posterior):
         raise TypeError(f"posterior must be a mintmc.Posterior, got {posterior!r}")
@@ -148,6 +154,11 @@ def sample(
         run.collect(session)
         saver.save(run)
         clock.stop()
+        standings = run.standings() if audit and run.drawn == draws else {}
+        if standings:
+            display.phase("audit", total=None)
+            run.audit = audit_run(posterior, standings, tree_of(run) if here is None else open_run(here), unravel, seed)
+            saver.save(run)
     if out is not None and jax.process_count() > 1:
         wait_for_all("all are finished")
         if processes > 1 and jax.process_index() == 0:

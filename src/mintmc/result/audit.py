@@ -1,0 +1,338 @@
+"""Moves on batches, compared with all data: what the noise of the batches does to the law of a run.
+
+Take a state that was drawn and a move proposed from it. On all data the move has the log ratio D. Over the choice of
+batch the chain accepts it with probability A, and the way back with A'. If it left the tempered posterior invariant,
+log A - log A' would be D. What is left,
+
+    eps = log A - log A' - D,
+
+is what the chain's own law, pi_T exp(g), adds between the two ends: eps = g(theta') - g(theta). In coordinates u in
+which the draws have mean 0 and covariance 1, g(u) = b'u + c |u|^2/2 is fitted to the pairs (``result/tilt.py``). The
+draws are then off by about b standard deviations, and their spread by the factor sqrt(1 + c).
+
+This needs no theory of the test: A and A' are counted by letting the chain's own acceptance test decide on random
+batches, of log-likelihoods that are known for every row. It sees what a normal theory cannot: batches without a rare
+event, skewed differences, heavy tails, a variance that is underestimated whenever the ratio is overestimated. It does
+not see whether a chain has found all modes, and it is as good as its pairs: a few dozen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from mintmc.acceptance.minibatch import AcceptanceTest, Recycled
+from mintmc.data import Stream, Uniform
+from mintmc.energy import Model, Tempered
+from mintmc.kernels.metropolis import Settings, visit
+from mintmc.posterior import Posterior
+from mintmc.proposals import Tuning
+from mintmc.result.tilt import Tilt, fit_tilt
+
+MOST_PAIRS, FEWEST_PAIRS = 64, 16
+_LIKELIHOODS = 2**26
+"""To evaluate at most, unless the fewest pairs take more."""
+_TABLE = 2**17
+"""Rows among which batches are drawn; all if there are no more."""
+_BLOCK = 2**14
+_RUNS = 8
+"""Pieces of a shuffled table that a batch is made of: one piece would give few different batches where m is near n."""
+_BESIDE = 64
+"""Batches that are worked on side by side."""
+
+
+@dataclass(frozen=True)
+class MoveAudit:
+    """What the noise of batches does to the law of one chain, or of one rung."""
+
+    temperature: float
+    pairs: int
+    bias: float  # the largest shift of a parameter's mean, in standard deviations
+    bias_error: float
+    parameter: int  # of the flat vector: the one that is shifted most
+    spread: float  # relative error of the standard deviations
+    spread_error: float
+    log_ratio_noise: float  # variance of the log ratio over batches, on all data; weighted by acceptance, as all below
+    noise_known: float  # the noise that batches estimate, over the true one
+    without_variance: float  # share of the batches whose rows do not differ
+    skewness: float  # of the log ratio over batches
+    excess_kurtosis: float
+    impossible: int  # states drawn whose likelihood on all data is zero
+    undefined: int  # states drawn where it is not a number
+    data_touched: int
+
+    def to_json(self) -> dict[str, float]:
+        """As plain numbers."""
+        return asdict(self)
+
+
+class Trial(NamedTuple):
+    """States that were drawn, and how the chain moves from them."""
+
+    settings: Settings  # of a Metropolis kernel on batches
+    thetas: np.ndarray  # (pairs, d)
+    tunings: list[Tuning]  # one for each
+    draws: np.ndarray | None  # (draws, d) that tell location and scale; None takes `thetas`
+
+
+class _Pairs(NamedTuple):
+    """The two ends of every move, on every row of a table."""
+
+    there: np.ndarray  # (pairs, d)
+    others: np.ndarray  # (pairs,) log prior and proposal ratios
+    table: np.ndarray  # (pairs, rows, 2)
+    skewness: np.ndarray  # (pairs,) of the differences of all rows
+    kurtosis: np.ndarray
+    impossible: int
+    undefined: int
+
+
+class _Counts(NamedTuple):
+    """What the test decided on random batches, by pair, one way."""
+
+    rate: Any  # mean acceptance
+    square: Any  # mean of its square
+    noise: Any  # mean of what the batches say it is
+    without_variance: Any  # share of batches
+    level: Any  # of recycled estimates: log E exp(level there - exact level); 0 elsewhere
+
+
+def pair_count(n: int) -> int:
+    """Moves to audit: a few dozen, fewer where a pass over all data is dear."""
+    return int(np.clip(_LIKELIHOODS // (2 * n), FEWEST_PAIRS, MOST_PAIRS))
+
+
+def audit_moves(posterior: Posterior, trial: Trial, seed: int) -> MoveAudit:
+    """Compare moves from some states with all data."""
+    settings, n = trial.settings, posterior.n
+    key = jax.random.key(seed)
+    pairs = _propose(posterior, trial, key)
+    rows = pairs.table.shape[1]
+    repeats = _repeats(settings)
+    n_eff = n / float(settings.target.temperature)
+    decide = _decider(settings, n_eff, rows, repeats, len(pairs.table))
+    forward = decide(pairs.table, pairs.others, 0)
+    backward = decide(pairs.table[..., ::-1], -pairs.others, 1)
+    with np.errstate(invalid="ignore"):
+        differences = pairs.table[..., 1].astype(float) - pairs.table[..., 0]
+        exact = n_eff * differences.mean(axis=1) + pairs.others
+        noise = n_eff**2 * differences.var(axis=1, ddof=1) / settings.batch_size * (1 - settings.batch_size / rows)
+    tilt = _tilt(trial, pairs.there, exact, forward, backward, repeats)
+    weight = np.where(np.isfinite(exact) & np.isfinite(noise), forward.rate, 0)
+    mean = partial(_weighted_mean, weight=weight)
+    unseen = 1 - settings.batch_size / n
+    return MoveAudit(
+        temperature=float(settings.target.temperature),
+        pairs=len(exact),
+        bias=tilt.bias,
+        bias_error=tilt.bias_error,
+        parameter=tilt.parameter,
+        spread=tilt.spread,
+        spread_error=tilt.spread_error,
+        log_ratio_noise=mean(noise),
+        noise_known=mean(forward.noise) / max(mean(noise), 1e-30),
+        without_variance=mean(forward.without_variance),
+        skewness=mean(np.abs(pairs.skewness)) / settings.batch_size**0.5 * unseen**0.5,
+        excess_kurtosis=mean(pairs.kurtosis) / settings.batch_size * unseen,
+        impossible=pairs.impossible,
+        undefined=pairs.undefined,
+        data_touched=2 * len(exact) * n,
+    )
+
+
+def _tilt(trial: Trial, there: np.ndarray, exact: np.ndarray, forward: _Counts, backward: _Counts, repeats: int) -> Tilt:
+    """Fit g to what the decisions leave unexplained."""
+    one, one_error = _log_mean(forward.rate, forward.square, repeats)
+    other, other_error = _log_mean(backward.rate, backward.square, repeats)
+    if isinstance(trial.settings.test, Recycled):
+        # A pseudo-marginal chain: its law is that of E exp(level), whatever it accepts.
+        eps, variance = forward.level - backward.level, np.full(len(exact), 2 / repeats)
+    else:
+        eps, variance = one - other - exact, one_error + other_error
+    # A move that is hopeless on all data, and that no batch would make, says nothing.
+    useful = np.isfinite(eps) & ((np.abs(exact) < np.log(repeats)) | (np.minimum(one, other) > -np.log(repeats)))
+    draws = trial.thetas if trial.draws is None else trial.draws
+    # The flow between the ends, less where it is known badly.
+    weights = np.exp(one) / (variance + np.average(eps[useful] ** 2, weights=np.exp(one)[useful]))
+    given = (eps[useful], variance[useful], weights[useful])
+    return fit_tilt(draws, trial.thetas[useful], there[useful], *given)
+
+
+def _log_mean(mean: np.ndarray, square: np.ndarray, repeats: int) -> tuple[np.ndarray, np.ndarray]:
+    """The logarithm of a mean rate and its error variance; half a count more, so that a rate of 0 has them too."""
+    rate = (repeats * mean + 0.5) / (repeats + 1)
+    spread = np.maximum(square - mean**2, 0) + 0.25 / repeats
+    return np.log(rate), spread / rate**2 / repeats
+
+
+def _propose(posterior: Posterior, trial: Trial, key: Array) -> _Pairs:
+    """A move from every state, and the log-likelihoods of all rows at both ends."""
+    settings, target, model = trial.settings, trial.settings.target, trial.settings.target.model
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+
+    @jax.jit
+    def move(key: Array, theta: Array, tuning: Tuning, batch: Any) -> tuple[Array, Array]:
+        look = partial(visit, batch=batch, settings=settings)
+        noise = settings.proposal.noise(key, settings.dim, settings.dtype)
+        there, log_q = settings.proposal.move(noise, look(theta), look, tuning)
+        return there.theta, log_q + target.prior(there.theta) - target.prior(theta)
+
+    moved = []
+    for i, (theta, tuning) in enumerate(zip(trial.thetas, trial.tunings, strict=True)):
+        batch = {}
+        if settings.proposal.uses_gradient:
+            batch["gradient"] = posterior.data.take(rng.choice(posterior.n, settings.batch_size, replace=False))
+        moved.append(move(jax.random.fold_in(key, i), jnp.asarray(theta, settings.dtype), tuning, batch))
+    there, others = (np.stack([np.asarray(part[i]) for part in moved]) for i in range(2))
+    ends = jnp.asarray(np.concatenate([trial.thetas, there]), settings.dtype)
+    kept, moments = _on_all_rows(posterior, model, ends, rng)
+    count = len(there)
+    drawn = moments.lowest[:count]
+    return _Pairs(
+        there=there,
+        others=others.astype(float),
+        table=np.stack([kept[:count], kept[count:]], axis=-1),
+        skewness=moments.skewness,
+        kurtosis=moments.kurtosis,
+        impossible=int(np.isneginf(drawn).sum()),
+        undefined=int(np.isnan(drawn).sum()),
+    )
+
+
+class _Moments(NamedTuple):
+    skewness: np.ndarray
+    kurtosis: np.ndarray  # excess
+    lowest: np.ndarray  # log-likelihood of a row, by state; NaN if one is
+
+
+def _on_all_rows(posterior: Posterior, model: Model, ends: Array, rng: np.random.Generator) -> tuple[Any, _Moments]:
+    """Log-likelihoods (state, row) of a random table of rows, and moments of the differences over all rows."""
+    n, count, size = posterior.n, len(ends) // 2, min(_BLOCK, posterior.n)
+    evaluate = jax.jit(lambda rows: jax.lax.map(lambda theta: model.each(theta, rows), ends))
+    where = np.sort(rng.permutation(n)[:_TABLE]) if n <= 2**27 else np.unique(rng.integers(n, size=_TABLE))
+    kept = np.empty((len(ends), len(where)), np.float32)
+    sums, lowest = np.zeros((5, count)), np.full(len(ends), np.inf)
+    centre = None
+    for first in range(0, n, size):
+        # The last block is moved up to end at row n; what it shares with its neighbour is left out.
+        start = min(first, n - size)
+        values = np.asarray(evaluate(posterior.data.read(start, start + size)))[:, first - start :]
+        inside = slice(*np.searchsorted(where, [first, first + size]))
+        kept[:, inside] = values[:, where[inside] - first]
+        lowest = np.minimum(lowest, values.min(axis=1))
+        with np.errstate(invalid="ignore", over="ignore"):
+            differences = values[count:].astype(float) - values[:count]
+            centre = differences.mean(axis=1, keepdims=True) if centre is None else centre
+            differences -= centre
+            squares = differences**2
+            powers = (np.ones_like(squares), differences, squares, squares * differences, squares**2)
+            sums += [power.sum(axis=1) for power in powers]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        skewness, kurtosis = _shape(sums)
+    return kept[:, rng.permutation(len(where))], _Moments(skewness, kurtosis, lowest)
+
+
+def _shape(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Skewness and excess kurtosis from sums of powers 0 to 4."""
+    m1, m2, m3, m4 = sums[1:] / sums[0]
+    variance = np.maximum(m2 - m1**2, 1e-30)
+    third = m3 - 3 * m1 * m2 + 2 * m1**3
+    fourth = m4 - 4 * m1 * m3 + 6 * m1**2 * m2 - 3 * m1**4
+    return third / variance**1.5, fourth / variance**2 - 3
+
+
+def _repeats(settings: Settings) -> int:
+    """Batches on which each move is decided: enough for an error of a few per cent."""
+    if settings.test is not None and "stream" in settings.test.roles:
+        return 256
+    return 512 if settings.batch_size <= 2**12 else 256
+
+
+def _decider(settings: Settings, n_eff: float, rows: int, repeats: int, count: int) -> Any:
+    """A function that lets the acceptance test decide every pair of a table on random batches, one way."""
+    test, size = cast(AcceptanceTest, settings.test), min(settings.batch_size, rows)
+    # The pair is a model of its own: its data are what the rows say at either end. Prior and proposal are in `others`.
+    model = Model(lambda at, row: jnp.where(at[0] > 0, row[1], row[0]), lambda at: jnp.zeros(()), rows, rows)
+    target, uniform = Tempered(model, rows / n_eff), Uniform(rows)
+    here, there = jnp.zeros(1, settings.dtype), jnp.ones(1, settings.dtype)
+
+    def batch(table: Array, tickets: dict[str, Array]) -> dict[str, Any]:
+        return {
+            role: Stream(uniform, table, ticket) if role == "stream" else table[_numbers(ticket, size, rows)]
+            for role, ticket in tickets.items()
+        }
+
+    def once(table: Array, others: Array, noise: Any, tickets: dict[str, Array]) -> _Counts:
+        given, zero = batch(table, tickets), jnp.zeros((), settings.dtype)
+        memory = test.remember(here, given, target)
+        if isinstance(test, Recycled):
+            level = test.remember(there, given, target)
+            return _Counts(zero, zero, level.noise, zero, level.value - n_eff * table[:, 1].mean())
+        decision, _ = test.decide(noise, here, there, others, memory, given, target)
+        # A test that grows its batch does not know the probability of its decision.
+        rate = (decision.accepted if test.touches is None else decision.acceptance_rate).astype(settings.dtype)
+        return _Counts(rate, rate**2, decision.log_ratio_noise, decision.log_ratio_noise == 0, zero)
+
+    def pair(args: tuple[Array, Array, Any, dict[str, Array]]) -> _Counts:
+        table, others, noise, tickets = args
+        decided = jax.lax.map(lambda given: jax.vmap(partial(once, table, others))(*given), (noise, tickets))
+        means = jax.tree.map(lambda leaf: leaf.mean(dtype=settings.dtype), decided)
+        return means._replace(level=jax.nn.logsumexp(decided.level) - np.log(repeats))
+
+    decide_all = jax.jit(lambda *args: jax.lax.map(pair, args))
+    # A test that reads as it needs would wait for the longest of those beside it.
+    beside = 1 if "stream" in test.roles else _BESIDE
+    shape = (count, repeats // beside, beside)
+
+    def decide(table: np.ndarray, others: np.ndarray, way: int) -> _Counts:
+        keys = jax.random.split(jax.random.key(way), shape)
+        noise = _over(lambda key: test.noise(key, settings.dtype), keys)
+        rng = np.random.default_rng(way)
+        tickets = {
+            role: _over(uniform.ticket, keys) if role == "stream" else _places(rng, shape, size, rows)
+            for role in test.roles
+        }
+        counts = decide_all(table.astype(settings.dtype), others.astype(settings.dtype), noise, tickets)
+        return jax.tree.map(lambda leaf: np.asarray(leaf, float), counts)
+
+    return decide
+
+
+def _over(function: Callable[[Array], Any], keys: Array) -> Any:
+    for _ in range(keys.ndim):
+        function = jax.vmap(function)
+    return jax.jit(function)(keys)
+
+
+def _runs(size: int, rows: int) -> tuple[int, int]:
+    """How many pieces of a shuffled table a batch is made of, and how long they are."""
+    runs = max(1, min(_RUNS, size // _RUNS))
+    length = -(-size // runs)
+    return (runs, length) if runs * length <= rows else (1, size)
+
+
+def _places(rng: np.random.Generator, shape: tuple[int, ...], size: int, rows: int) -> np.ndarray:
+    """Where the pieces of batches begin: anywhere, but they do not overlap."""
+    runs, length = _runs(size, rows)
+    free = np.sort(rng.integers(0, rows - runs * length + 1, (*shape, runs)), axis=-1)
+    turn = rng.integers(0, rows, (*shape, 1))
+    return ((free + np.arange(runs) * length + turn) % rows).astype(np.int32)
+
+
+def _numbers(places: Array, size: int, rows: int) -> Array:
+    """The rows of a batch."""
+    _, length = _runs(size, rows)
+    return ((places[:, None] + jnp.arange(length)) % rows).ravel()[:size]
+
+
+def _weighted_mean(values: np.ndarray, weight: np.ndarray) -> float:
+    if weight.sum() == 0:
+        return float("nan")
+    return float(np.average(np.where(weight > 0, values, 0), weights=weight))

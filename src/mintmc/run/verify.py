@@ -1,0 +1,74 @@
+"""The audit at the end of a run on batches: some of its moves against all data.
+
+Chains are audited at draws spread over the whole run, rungs of a ladder (whose draws are not kept) where they stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from mintmc.kernels.metropolis import Settings
+from mintmc.posterior import Posterior
+from mintmc.proposals import Tuning
+from mintmc.result.audit import FEWEST_PAIRS, Trial, audit_moves, pair_count
+from mintmc.result.diagnose import draws_group
+from mintmc.result.tree import variables
+
+if TYPE_CHECKING:
+    import xarray
+
+_DRAWS_FOR_SCALE = 2000
+
+
+class Standing(NamedTuple):
+    """Where the chains of one rung stand."""
+
+    settings: Settings
+    thetas: list[np.ndarray]
+    tunings: list[Tuning]
+
+
+def audit_run(
+    posterior: Posterior, standings: Mapping[int, Standing], tree: xarray.DataTree, unravel: Callable, seed: int
+) -> list[dict[str, Any]]:
+    """Audit the moves of a finished run: one entry for each rung on batches, or one for a run without a ladder."""
+    found = []
+    for rung, standing in standings.items():
+        settings = standing.settings
+        # Rungs read rows beside their likelihoods at a reference; here rows are read as they are.
+        target = replace(settings.target, model=posterior.model(unravel, settings.dim))
+        settings = settings._replace(target=target)
+        trial = (_of_rung if "ladder" in tree.children else _of_draws)(posterior.n, settings, standing, tree, unravel)
+        found.append({"rung": rung, **audit_moves(posterior, trial, seed).to_json()})
+    return found
+
+
+def _of_draws(n: int, settings: Settings, standing: Standing, tree: Any, unravel: Callable) -> Trial:
+    """Pairs from draws of all chains, evenly spaced."""
+    draws = tree[draws_group(tree)]
+    chains, length = draws.sizes["chain"], draws.sizes["draw"]
+    count = min(pair_count(n), chains * length)
+    chain = np.arange(count) % chains
+    draw = ((np.arange(count) + 0.5) / count * length).astype(int)
+    thin = draws.isel(draw=slice(None, None, -(-chains * length // _DRAWS_FOR_SCALE)))
+    names = list(variables(np.zeros((1, settings.dim), settings.dtype), unravel))
+
+    def flat(part: Any) -> np.ndarray:
+        leaves = [part[name].transpose("chain", "draw", ...).values for name in names]
+        return np.concatenate([leaf.reshape(*leaf.shape[:2], -1) for leaf in leaves], axis=-1)
+
+    at = np.unique(draw)
+    thetas = flat(draws.isel(draw=at))[chain, np.searchsorted(at, draw)]
+    scale = flat(thin).reshape(-1, settings.dim)
+    return Trial(settings, thetas, [standing.tunings[c] for c in chain], scale)
+
+
+def _of_rung(n: int, settings: Settings, standing: Standing, tree: Any, unravel: Callable) -> Trial:
+    """Several moves from where each chain stands."""
+    chains = len(standing.thetas)
+    chain = np.arange(max(FEWEST_PAIRS, chains)) % chains
+    return Trial(settings, np.stack([standing.thetas[c] for c in chain]), [standing.tunings[c] for c in chain], None)
