@@ -5,9 +5,9 @@ X_corr in law and s2 < v, then D* + N(0, v - s2) + X_corr > 0 has exactly the pr
 ``batch_size`` rows until s2 < v. Exact if D* is normal with known variance, up to the error of X_corr (1e-7 at v =
 1).
 
-With the finite-population factor 1 - b/n in s2 the test is exact Barker at b = n. The published code has no such
-factor, and two rules that the paper does not print: it decides by the sign of D* as soon as |D*| > 5 s, or if b = n
-is not enough; ``published`` restores them.
+With the finite-population factor 1 - b/n in s2 the test is exact Barker at b = n. It does not stop on a variance that
+it cannot know (``Moments.witnesses``). The published code has neither, and two rules that the paper does not print: it
+decides by the sign of D* as soon as |D*| > 5 s, or if b = n is not enough; ``published`` restores all that.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jax import Array
 
 from mintmc.acceptance.correction import Atoms, Table
 from mintmc.acceptance.metropolis import Decision
-from mintmc.acceptance.stream import Moments, read_until
+from mintmc.acceptance.stream import MIN_WITNESSES, Moments, read_until
 from mintmc.data import Batch
 from mintmc.energy import Tempered
 
@@ -73,8 +73,9 @@ class Barker:
 
         def decided(moments: Moments, look: Array) -> Array:
             ratio, s2 = estimate(moments)
-            enough = s2 < self.variance
-            return enough | (jnp.abs(ratio) > SURE * jnp.sqrt(s2)) if self.published else enough
+            if self.published:
+                return (s2 < self.variance) | (jnp.abs(ratio) > SURE * jnp.sqrt(s2))
+            return (s2 < self.variance) & (moments.witnesses >= MIN_WITNESSES)
 
         moments, _ = read_until(
             batch["stream"],

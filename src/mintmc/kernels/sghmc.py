@@ -99,4 +99,5 @@ def kernel(settings: Settings) -> Kernel:
         touched=settings.batch_size,
         init_touched=0,
         proposal=None,
+        moves={0: settings},
     )

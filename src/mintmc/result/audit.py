@@ -117,13 +117,14 @@ def audit_moves(posterior: Posterior, trial: Trial, seed: int) -> MoveAudit:
     rows = pairs.table.shape[1]
     repeats = _repeats(settings)
     n_eff = n / float(settings.target.temperature)
-    decide = _decider(settings, n_eff, rows, repeats, len(pairs.table))
-    forward = decide(pairs.table, pairs.others, 0)
-    backward = decide(pairs.table[..., ::-1], -pairs.others, 1)
     with np.errstate(invalid="ignore"):
         differences = pairs.table[..., 1].astype(float) - pairs.table[..., 0]
         exact = n_eff * differences.mean(axis=1) + pairs.others
         noise = n_eff**2 * differences.var(axis=1, ddof=1) / settings.batch_size * (1 - settings.batch_size / rows)
+    decide = _decider(settings, n_eff, rows, repeats, len(exact))
+    # A variance that is a millionth of what it should be is rounding.
+    forward = decide(pairs.table, pairs.others, 1e-6 * noise, 0)
+    backward = decide(pairs.table[..., ::-1], -pairs.others, 1e-6 * noise, 1)
     tilt = _tilt(trial, pairs.there, exact, forward, backward, repeats)
     weight = np.where(np.isfinite(exact) & np.isfinite(noise), forward.rate, 0)
     mean = partial(_weighted_mean, weight=weight)
@@ -269,7 +270,7 @@ def _decider(settings: Settings, n_eff: float, rows: int, repeats: int, count: i
             for role, ticket in tickets.items()
         }
 
-    def once(table: Array, others: Array, noise: Any, tickets: dict[str, Array]) -> _Counts:
+    def once(table: Array, others: Array, least: Array, noise: Any, tickets: dict[str, Array]) -> _Counts:
         given, zero = batch(table, tickets), jnp.zeros((), settings.dtype)
         memory = test.remember(here, given, target)
         if isinstance(test, Recycled):
@@ -278,11 +279,11 @@ def _decider(settings: Settings, n_eff: float, rows: int, repeats: int, count: i
         decision, _ = test.decide(noise, here, there, others, memory, given, target)
         # A test that grows its batch does not know the probability of its decision.
         rate = (decision.accepted if test.touches is None else decision.acceptance_rate).astype(settings.dtype)
-        return _Counts(rate, rate**2, decision.log_ratio_noise, decision.log_ratio_noise == 0, zero)
+        return _Counts(rate, rate**2, decision.log_ratio_noise, decision.log_ratio_noise < least, zero)
 
-    def pair(args: tuple[Array, Array, Any, dict[str, Array]]) -> _Counts:
-        table, others, noise, tickets = args
-        decided = jax.lax.map(lambda given: jax.vmap(partial(once, table, others))(*given), (noise, tickets))
+    def pair(args: tuple[Array, Array, Array, Any, dict[str, Array]]) -> _Counts:
+        table, others, least, noise, tickets = args
+        decided = jax.lax.map(lambda given: jax.vmap(partial(once, table, others, least))(*given), (noise, tickets))
         means = jax.tree.map(lambda leaf: leaf.mean(dtype=settings.dtype), decided)
         return means._replace(level=jax.nn.logsumexp(decided.level) - np.log(repeats))
 
@@ -291,7 +292,7 @@ def _decider(settings: Settings, n_eff: float, rows: int, repeats: int, count: i
     beside = 1 if "stream" in test.roles else _BESIDE
     shape = (count, repeats // beside, beside)
 
-    def decide(table: np.ndarray, others: np.ndarray, way: int) -> _Counts:
+    def decide(table: np.ndarray, others: np.ndarray, least: np.ndarray, way: int) -> _Counts:
         keys = jax.random.split(jax.random.key(way), shape)
         noise = _over(lambda key: test.noise(key, settings.dtype), keys)
         rng = np.random.default_rng(way)
@@ -299,7 +300,8 @@ def _decider(settings: Settings, n_eff: float, rows: int, repeats: int, count: i
             role: _over(uniform.ticket, keys) if role == "stream" else _places(rng, shape, size, rows)
             for role in test.roles
         }
-        counts = decide_all(table.astype(settings.dtype), others.astype(settings.dtype), noise, tickets)
+        numbers = (given.astype(settings.dtype) for given in (table, others, least))
+        counts = decide_all(*numbers, noise, tickets)
         return jax.tree.map(lambda leaf: np.asarray(leaf, float), counts)
 
     return decide

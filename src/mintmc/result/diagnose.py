@@ -1,14 +1,20 @@
-"""Whether a run can be trusted, in words and numbers."""
+"""Whether a run can be trusted, in words and numbers.
+
+*Warnings* speak against a run. *Notes* say what it cannot know. What is judged where: the moves and the mixing here, the
+law that the draws come from in ``result/law.py``, the rungs of a ladder in ``result/ladder_diagnosis.py``.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mintmc.acceptance.penalty import implied_temperature
+from mintmc.result.law import law_numbers, law_warnings
 
 if TYPE_CHECKING:
     import xarray
@@ -19,15 +25,20 @@ MAX_NOISE = 4.0
 """Above this the penalty rejects most moves, and normality of the tails matters."""
 MAX_HEATING = 1.05
 IMPLIED = "temperature that the noise implies"
+_DRAWS_JUDGED = 100_000
+"""Of longer runs every so many draws are judged, so that judging them takes no longer than making them."""
+APART = 0.5
+"""Chains whose starts spread less than this, in standard deviations of what they sample, started in one place."""
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What ``diagnose`` found: numbers by name, and warnings with advice. It prints as a short report."""
+    """What ``diagnose`` found: numbers by name, warnings with advice, notes. It prints as a short report."""
 
     numbers: dict[str, float]
     warnings: tuple[str, ...]
     table: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def trusted(self) -> bool:
@@ -39,7 +50,8 @@ class Diagnosis:
         lines = [f"  {name:<{width}}  {_round(value)}" for name, value in self.numbers.items()]
         verdict = "Nothing speaks against this run." if self.trusted else "This run should not be trusted as it is:"
         table = [self.table] if self.table else []
-        return "\n".join([*table, *lines, verdict, *(f"  - {warning}" for warning in self.warnings)])
+        notes = ["What it cannot know:", *(f"  - {note}" for note in self.notes)] if self.notes else []
+        return "\n".join([*table, *lines, verdict, *(f"  - {warning}" for warning in self.warnings), *notes])
 
 
 def diagnose(tree: xarray.DataTree) -> Diagnosis:
@@ -57,21 +69,23 @@ def diagnose(tree: xarray.DataTree) -> Diagnosis:
     """
     group = draws_group(tree)
     settings = settings_of(tree)
+    judged = _thinned(tree[group])
     numbers = {
         "temperature": float(tree.attrs["temperature"]),
         **_movement(tree),
-        **_mixing(tree, group),
+        **_mixing(tree, judged),
+        **law_numbers(tree),
     }
-    # The noise heats the chain only where nothing corrects for it.
-    if settings.get("penalty") is False:
+    # Noise heats the chain only where nothing corrects for it; recycled estimates have a law of their own (audited).
+    if settings.get("penalty") is False and settings.get("estimator") != "recycled":
         numbers[IMPLIED] = numbers["temperature"] * _heating(tree)
-    warnings = list(_warnings(numbers, settings, tree))
+    warnings = [*_warnings(numbers, settings, tree), *law_warnings(tree, judged)]
     if "ladder" in tree.children:
         # Not at the top: it needs what is here.
         from mintmc.result.ladder_diagnosis import ladder_warnings
 
         warnings += ladder_warnings(tree)
-    return Diagnosis(numbers, tuple(warnings))
+    return Diagnosis(numbers, tuple(warnings), notes=tuple(_notes(tree, judged)))
 
 
 def draws_group(tree: xarray.DataTree) -> str:
@@ -87,33 +101,56 @@ def settings_of(tree: xarray.DataTree) -> dict[str, Any]:
     return json.loads(tree.attrs["sampler_settings"])
 
 
+def start_spread(tree: Any, scale: Any) -> float:
+    """How far apart chains started, in units of ``scale`` (a dataset): of the parameter in which they differ most."""
+    if "start" not in tree.children or tree["start"].sizes["chain"] < 2:
+        return 0.0
+    starts = tree["start"].to_dataset()
+    spreads = [
+        np.max(starts[name].std("chain", ddof=1).values / np.maximum(scale[name].values, np.finfo(np.float32).tiny))
+        for name in starts.data_vars
+    ]
+    return float(max(spreads))
+
+
+def _thinned(draws: Any) -> Any:
+    """Draws to judge mixing by, as a dataset in memory: every so many of a long run."""
+    every = -(-draws.sizes["chain"] * draws.sizes["draw"] // _DRAWS_JUDGED)
+    return draws.to_dataset().isel(draw=slice(None, None, every)).load()
+
+
 def _movement(tree: Any) -> dict[str, float]:
     stats = tree["sample_stats"]
-    noise = stats["log_ratio_noise"].values
+    noise, rate = stats["log_ratio_noise"].values, stats["acceptance_rate"].values
+    known = np.isfinite(noise)
+    # A hopeless proposal has a huge noise, and nothing depends on it: weighed by how likely the move is.
+    weight = np.maximum(rate[known], 1e-12)
     return {
-        "acceptance": float(stats["acceptance_rate"].mean()),
-        "lowest acceptance of a chain": float(stats["acceptance_rate"].mean("draw").min()),
+        "acceptance": float(rate.mean()),
+        "lowest acceptance of a chain": float(rate.mean(axis=1).min()),
         "undefined moves": int(tree.attrs["undefined_moves"]),
-        "log-ratio noise, mean": float(noise.mean()),
-        "log-ratio noise, 95%": float(np.quantile(noise, 0.95)),
+        "log-ratio noise, mean": float(np.average(noise[known], weights=weight)) if known.any() else np.nan,
+        "log-ratio noise, 95%": float(np.quantile(noise[known], 0.95)) if known.any() else np.nan,
     }
 
 
-def _mixing(tree: Any, group: str) -> dict[str, float]:
+def _mixing(tree: Any, judged: Any) -> dict[str, float]:
     from arviz_stats import ess, rhat
+    from xarray import DataTree
 
     def over_all(summary: Any, choose: Any) -> float:
         return float(choose([choose(variable.values) for variable in summary.data_vars.values()]))
 
-    bulk = over_all(ess(tree, group=group, method="bulk"), np.min)
+    draws = DataTree.from_dict({"posterior": judged})
+    bulk = over_all(ess(draws, method="bulk"), np.min)
     touched = float(tree["sample_stats"]["data_touched"].sum()) + sum(tree.attrs["data_touched_setup"])
     worst = {
         "ESS, bulk": bulk,
-        "ESS, tail": over_all(ess(tree, group=group, method="tail"), np.min),
+        "ESS, tail": over_all(ess(draws, method="tail"), np.min),
         "ESS per million data touched": bulk / touched * 1e6 if touched else np.nan,
     }
-    if tree[group].sizes["chain"] > 1:
-        worst = {"R-hat": over_all(rhat(tree, group=group), np.max)} | worst
+    if judged.sizes["chain"] > 1:
+        worst = {"R-hat": over_all(rhat(draws), np.max)} | worst
     return worst
 
 
@@ -121,42 +158,62 @@ def _heating(tree: Any) -> float:
     noise = tree["sample_stats"]["log_ratio_noise"].values
     # Moves that are rejected anyway do not heat: weigh the noise by how likely a move is. Good to a tenth.
     weight = tree["sample_stats"]["acceptance_rate"].values
-    return float(implied_temperature(np.average(noise, weights=np.maximum(weight, 1e-12))))
+    known = np.isfinite(noise)
+    if not known.any():
+        return np.nan
+    return float(implied_temperature(np.average(noise[known], weights=np.maximum(weight[known], 1e-12))))
 
 
-def _warnings(numbers: dict[str, float], settings: dict, tree: Any):
+def _warnings(numbers: dict[str, float], settings: dict, tree: Any) -> Iterator[str]:
     chains = tree["sample_stats"].sizes["chain"]
-    rate = numbers["lowest acceptance of a chain"]
-    if rate < 0.05:
-        advice = (
-            "use a larger batch or a smaller alpha" if numbers["log-ratio noise, mean"] > 1 else "use a smaller step"
-        )
-        if settings.get("estimator") == "recycled":
-            advice = "recycled estimates need lambda near tau/2 or below; use estimator='common'"
-        yield f"a chain accepts only {rate:.1%} of its moves: {advice}"
-    if numbers["log-ratio noise, mean"] > MAX_NOISE:
-        yield (
-            f"log-ratio noise {numbers['log-ratio noise, mean']:.1f} is above {MAX_NOISE:g}: "
-            "use a larger batch or a smaller alpha"
-        )
-    hot = numbers.get(IMPLIED)
-    if hot and hot > MAX_HEATING * numbers["temperature"]:
-        yield (
-            f"without penalty the noise heats the chain to about T = {hot:.4g}, {numbers['temperature']:.4g} wanted: "
-            "use penalty=True, a larger batch or a smaller alpha"
-        )
-    if numbers["undefined moves"]:
-        yield f"{numbers['undefined moves']} moves had an undefined ratio (NaN) and were rejected: check log_likelihood"
+    yield from _about_moves(numbers, settings)
     stats = tree["sample_stats"]
     if "bound_violations" in stats and (violations := int(stats["bound_violations"].sum())):
         yield f"the bound was violated in {violations} steps: the draws are not what they should be; use a larger bound"
     if "overflows" in stats and (overflows := int(stats["overflows"].sum())):
         yield f"{overflows} updates of the bright rows did not fit: use a larger capacity"
-    if numbers.get("R-hat", 1.0) > MAX_RHAT or np.isnan(numbers.get("R-hat", 1.0)):
-        yield f"R-hat {numbers['R-hat']:.3f} is above {MAX_RHAT}: the chains disagree; run longer"
+    rhat = numbers.get("R-hat", 1.0)
+    if np.isnan(rhat):
+        yield "R-hat is not a number: a parameter never changed in any chain"
+    elif rhat > MAX_RHAT:
+        yield f"R-hat {rhat:.3f} is above {MAX_RHAT}: the chains disagree; run longer"
     wanted = MIN_ESS_PER_CHAIN * chains
     if not min(numbers["ESS, bulk"], numbers["ESS, tail"]) >= wanted:
         yield f"ESS is below {wanted} ({MIN_ESS_PER_CHAIN} a chain): run longer"
+
+
+def _about_moves(numbers: dict[str, float], settings: dict) -> Iterator[str]:
+    rate, noise = numbers["lowest acceptance of a chain"], numbers["log-ratio noise, mean"]
+    quieter = "use a larger batch" + (" or a smaller alpha" if "alpha" in settings else " or smaller steps")
+    if rate < 0.05:
+        advice = quieter if noise > 1 else "use a smaller step"
+        if settings.get("estimator") == "recycled":
+            advice = "recycled estimates need lambda near tau/2 or below; use estimator='common'"
+        yield f"a chain accepts only {rate:.1%} of its moves: {advice}"
+    # Recycled and growing tests know what to do with noise; the audit says whether they do.
+    if settings.get("estimator", "common") == "common" and "epsilon" not in settings and noise > MAX_NOISE:
+        yield f"log-ratio noise {noise:.1f} is above {MAX_NOISE:g}: {quieter}"
+    if np.isnan(noise):
+        yield "the noise of the log ratio is not known (a batch of one row has no variance): use a larger batch"
+    hot = numbers.get(IMPLIED)
+    if hot and hot > MAX_HEATING * numbers["temperature"]:
+        yield (
+            f"without penalty the noise heats the chain to about T = {hot:.4g}, {numbers['temperature']:.4g} wanted: "
+            f"use penalty=True, or {quieter.removeprefix('use ')}"
+        )
+    if numbers["undefined moves"]:
+        yield f"{numbers['undefined moves']} moves had an undefined ratio (NaN) and were rejected: check log_likelihood"
+
+
+def _notes(tree: Any, judged: Any) -> Iterator[str]:
+    if "ladder" not in tree.children:
+        if start_spread(tree, judged.std(("chain", "draw"))) < APART:
+            yield (
+                "the chains started in one place: a mode that none of them reached would not be seen; "
+                "start them apart (init=key -> params, or PerChain) to find out"
+            )
+    if "audit" in tree.attrs and tree.attrs["audit"] == "null":
+        yield "its moves on batches were not compared with all data (audit=False, or not finished)"
 
 
 def _round(value: float) -> str:

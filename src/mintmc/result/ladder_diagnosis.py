@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mintmc.acceptance.penalty import implied_temperature
-from mintmc.result.diagnose import MAX_HEATING, MAX_NOISE, Diagnosis, settings_of
+from mintmc.result.diagnose import (
+    APART,
+    MAX_HEATING,
+    MAX_NOISE,
+    MIN_ESS_PER_CHAIN,
+    Diagnosis,
+    draws_group,
+    settings_of,
+    start_spread,
+)
+from mintmc.result.law import audits
 from mintmc.result.modes import agreement
 
 if TYPE_CHECKING:
@@ -19,6 +29,10 @@ MIN_RATE = 0.05
 MAX_UNFED = 0.01
 """Share of a rung's states that may find nothing in the hotter rung's rings."""
 MIN_P_VALUE = 1e-3
+MAX_HOT_GAP = 0.5
+"""Between the means of the hottest rung in different chains, in its standard deviations."""
+FAR = 6.0
+"""Standard deviations from its draws at which a state is not of the same mode."""
 
 
 class Rungs(NamedTuple):
@@ -70,6 +84,9 @@ def diagnose_ladder(tree: xarray.DataTree, labels: Any = None) -> Diagnosis:
     if labels is not None:
         found = agreement(labels)
         numbers["weights of modes, chi-square per degree of freedom"] = found.chi_square / max(found.freedom, 1)
+        unvisited = sorted(set(range(int(np.max(labels)) + 1)) - set(np.unique(labels)))
+        if unvisited:
+            warnings.append(f"no draw is in mode {', '.join(map(str, unvisited))}: use a hotter ladder or other starts")
         if found.p_value < MIN_P_VALUE:
             warnings.append(
                 f"the chains disagree on the weights of the modes (chi-square {found.chi_square:.0f} on "
@@ -91,7 +108,7 @@ def summary(tree: xarray.DataTree) -> Rungs:
         temperature=temperature,
         batch_size=ladder["batch_size"].values,
         acceptance=ladder["acceptance_rate"].values.min(axis=1),
-        noise=ladder["log_ratio_noise"].values.mean(axis=1),
+        noise=_noise(tree, ladder),
         exchange=np.array(rate),
         exchange_noise=_means(ladder[f"{exchange}_noise"].values),
         energy=(energy.mean(axis=(1, 2)) - energy[exact].min()) / temperature,
@@ -99,9 +116,20 @@ def summary(tree: xarray.DataTree) -> Rungs:
     )
 
 
+def _noise(tree: Any, ladder: Any) -> np.ndarray:
+    """Noise of local moves, weighed by how likely they are where the rung was audited."""
+    noise = ladder["log_ratio_noise"].values.mean(axis=1).copy()
+    for entry in audits(tree):
+        noise[entry["rung"]] = entry["log_ratio_noise"]
+    return noise
+
+
 def ladder_warnings(tree: xarray.DataTree) -> Iterator[str]:
     """What speaks against a ladder, with advice."""
     rungs, exchange, ladder = summary(tree), _exchange(tree), _ladder(tree)
+    yield from _about_starts(tree, ladder)
+    yield from _about_rings(tree, ladder)
+    yield from _about_lower_states(tree, ladder)
     for k, rate in enumerate(rungs.acceptance):
         if rate < MIN_RATE:
             yield f"{_name(rungs, k)} accepts only {rate:.1%} of its moves in a chain: use a smaller step"
@@ -126,6 +154,86 @@ def ladder_warnings(tree: xarray.DataTree) -> Iterator[str]:
                 f"{int((trips == 0).sum())} of {trips.size} chains made no round trip between the coldest and the "
                 "hottest rung: run longer or use more rungs"
             )
+
+
+def _about_starts(tree: Any, ladder: Any) -> Iterator[str]:
+    """Chains that started in one place cannot disagree about modes that none of them reached."""
+    if "hot_sd" not in ladder:
+        return
+    hot = _by_name(tree, ladder["hot_sd"].values.mean(axis=0))
+    if start_spread(tree, hot) < APART:
+        yield (
+            "the chains started in one place, so that they agree says nothing about modes that none of them reached: "
+            "start them apart, over the range of the hottest rung (init=key -> params, or PerChain)"
+        )
+    means, deviations = ladder["hot_mean"].values, ladder["hot_sd"].values
+    if len(means) > 1:
+        gap = means.std(axis=0, ddof=1) / np.maximum(deviations.mean(axis=0), np.finfo(np.float32).tiny)
+        if gap.max() > MAX_HOT_GAP:
+            yield (
+                f"the hottest rung does not forget where it started (its means differ by {gap.max():.1f} of its "
+                "standard deviations between chains), so round trips count for nothing: use a hotter ladder"
+            )
+
+
+def _about_rings(tree: Any, ladder: Any) -> Iterator[str]:
+    """What a chain of an equi-energy sampler cannot know of its own error: its rings are finite."""
+    groups = ladder.attrs.get("ring_groups")
+    chains = ladder.sizes["chain"]
+    if groups is None or chains == 1:
+        return
+    if groups == 1:
+        yield (
+            "the chains share their rings, so they are one ladder: R-hat, ESS and errors of weights do not know how "
+            "finite the rings are; run with share_rings=False, or again with other seeds and compare"
+        )
+        return
+    effective = _effective_between(tree)
+    if effective < MIN_ESS_PER_CHAIN * chains:
+        yield (
+            f"the chains' means spread as those of {effective:.0f} draws in all would: their rings differ by more than "
+            "their own draws can tell; use a longer feed, larger rings or more draws"
+        )
+
+
+def _effective_between(tree: Any) -> float:
+    """Independent draws that would give means as far apart as those of the chains, of the worst parameter."""
+    lowest = np.inf
+    for values in tree[draws_group(tree)].to_dataset().data_vars.values():
+        draws = values.values.reshape(*values.shape[:2], -1).astype(float)
+        between = draws.mean(axis=1).var(axis=0, ddof=1) / len(draws)
+        within = draws.reshape(-1, draws.shape[-1]).var(axis=0)
+        lowest = min(lowest, float(np.min(within / np.maximum(between, 1e-30 + 1e-12 * within))))
+    return lowest
+
+
+def _about_lower_states(tree: Any, ladder: Any) -> Iterator[str]:
+    """A state of lower energy than rung 0 ever comes back to, far from its draws, is a mode that it lost."""
+    if "lowest_state" not in ladder:
+        return
+    draws = tree[draws_group(tree)].to_dataset()
+    flat = np.concatenate([v.values.reshape(v.sizes["chain"] * v.sizes["draw"], -1) for v in draws.values()], axis=-1)
+    mean, deviation = flat.mean(axis=0), np.maximum(flat.std(axis=0), np.finfo(np.float32).tiny)
+    best = int(np.argmin(ladder["lowest_energy"].values))
+    energy, state = float(ladder["lowest_energy"][best]), ladder["lowest_state"].values[best]
+    away, reached = np.abs((state - mean) / deviation).max(), float(ladder["energy"].values[0].min())
+    if energy < reached and away > FAR:
+        yield (
+            f"a state with an energy {reached - energy:.3g} below all that rung 0 drew was seen, {away:.0f} standard "
+            "deviations from its draws: a narrow mode that it has left for ever; use more rungs, or start chains there"
+        )
+
+
+def _by_name(tree: Any, flat: np.ndarray) -> dict[str, Any]:
+    """A flat vector of parameters as arrays by name, in the order of the draws."""
+    import xarray
+
+    named, at = {}, 0
+    for name, values in tree["start"].to_dataset().data_vars.items():
+        size = values[0].size
+        named[str(name)] = xarray.DataArray(flat[at : at + size].reshape(values.shape[1:]))
+        at += size
+    return named
 
 
 def _about_noise(rungs: Rungs, exchange: str, penalty: bool | None) -> Iterator[str]:

@@ -36,6 +36,7 @@ class RunFacts:
     warmup: int
     thin: int
     timings: dict[str, float]
+    starts: np.ndarray  # (chain, d): where chains started
     others: dict[str, Any]
     ladder: LadderFacts | None = None
 
@@ -103,16 +104,19 @@ def build_tree(draws: Draws, unravel: Callable, facts: RunFacts, first: int = 0)
     with warnings.catch_warnings():
         # A part of a run may have fewer draws than there are chains.
         warnings.filterwarnings("ignore", message="Found chain dimension to be longer than draw")
-        tree = from_dict({group: variables(draws.theta, unravel), "sample_stats": statistics})
+        groups = {group: variables(draws.theta, unravel), "sample_stats": statistics}
+        tree = from_dict({**groups, "start": variables(facts.starts[:, None], unravel)})
     attributes = _attributes(facts)
     tree.attrs.update(attributes)
     for name in (group, "sample_stats"):
         tree[name].attrs.update(attributes)
+    tree["start"] = tree["start"].isel(draw=0, drop=True)
     if facts.ladder is not None:
         tree["ladder"] = DataTree(ladder_group(facts.ladder))
     if first:
         for part in tree.children.values():
-            part.coords["draw"] = part.coords["draw"] + first
+            if "draw" in part.coords:
+                part.coords["draw"] = part.coords["draw"] + first
     return tree
 
 

@@ -68,7 +68,7 @@ class ChainRun:
         self.warmed = self.drawn = self.saved = 0
         self.warmup_totals = np.zeros((chains, 4))
         self.undefined = 0
-        self.audit: list[dict[str, Any]] = []
+        self.audit: list[dict[str, Any]] | None = None
         self.rung_sums = {name: np.zeros((len(task.sampler.ladder), chains)) for name in _SUMMED if task.reference}
 
     @property

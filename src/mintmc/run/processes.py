@@ -154,12 +154,12 @@ def join_parts(out: str | Path, record: dict[str, Any]) -> None:
         piece = slice(done, min(done + _DRAWS_AT_A_TIME, drawn))
         groups = {}
         for name in parts[0].children:
-            these = [part[name].to_dataset().isel(draw=piece) for part in parts]
+            these = [part[name].to_dataset().isel(draw=piece, missing_dims="ignore") for part in parts]
             whole = xarray.concat(
                 these, "chain", data_vars="minimal", coords="minimal", compat="override", join="override"
             )
             groups[name] = whole.assign_coords(chain=np.arange(whole.sizes["chain"])).load()
-            groups[name].attrs |= attributes if name != "ladder" else {}
+            groups[name].attrs |= attributes if "draw" in whole.dims and name != "ladder" else {}
         store.append(xarray.DataTree.from_dict(groups))
         done = piece.stop
         store.commit(attributes, {**record, "drawn": done}, [])

@@ -79,7 +79,7 @@ class LadderRun:
         self.made = [0] * rungs
         self.rounds_done = self.drawn = self.saved = 0
         self.warmup_touched = np.zeros((rungs, chains))
-        self.audit: list[dict[str, Any]] = []
+        self.audit: list[dict[str, Any]] | None = None
         self.sums = tally.nothing(rungs, chains)
 
     @property

@@ -137,9 +137,9 @@ def sample(
 
     def tree_of(run: ChainRun | LadderRun) -> xarray.DataTree:
         temperature = task.sampler.target_temperature(posterior.n)
-        facts = RunFacts(
-            sampler, posterior.n, temperature, seed, warmup, thin, clock.seconds(), run.facts(), run.ladder_facts()
-        )
+        starts = np.stack([np.asarray(theta) for theta in task.thetas])
+        settings = (sampler, posterior.n, temperature, seed, warmup, thin)
+        facts = RunFacts(*settings, clock.seconds(), starts, run.facts(), run.ladder_facts())
         return build_tree(run.kept.first(run.drawn - run.saved), unravel, facts, run.saved)
 
     saver = Saver(store, tree_of, {**record, "draws": draws}, clock, task.crew.writes)
@@ -154,10 +154,10 @@ def sample(
         run.collect(session)
         saver.save(run)
         clock.stop()
-        standings = run.standings() if audit and run.drawn == draws else {}
-        if standings:
+        if audit and run.drawn == draws and task.crew.writes:
             display.phase("audit", total=None)
-            run.audit = audit_run(posterior, standings, tree_of(run) if here is None else open_run(here), unravel, seed)
+            made = tree_of(run) if here is None else open_run(here)
+            run.audit = audit_run(posterior, run.standings(), made, unravel, seed)
             saver.save(run)
     if out is not None and jax.process_count() > 1:
         wait_for_all("all are finished")

@@ -1,4 +1,4 @@
-"""The audit at the end of a run on batches: some of its moves against all data.
+"""The audit at the end of a run on batches: some of its moves, or the size of its steps, against all data.
 
 Chains are audited at draws spread over the whole run, rungs of a ladder (whose draws are not kept) where they stand.
 """
@@ -16,6 +16,7 @@ from mintmc.posterior import Posterior
 from mintmc.proposals import Tuning
 from mintmc.result.audit import FEWEST_PAIRS, Trial, audit_moves, pair_count
 from mintmc.result.diagnose import draws_group
+from mintmc.result.steps import audit_steps
 from mintmc.result.tree import variables
 
 if TYPE_CHECKING:
@@ -38,10 +39,14 @@ def audit_run(
     """Audit the moves of a finished run: one entry for each rung on batches, or one for a run without a ladder."""
     found = []
     for rung, standing in standings.items():
-        settings = standing.settings
+        settings: Any = standing.settings
         # Rungs read rows beside their likelihoods at a reference; here rows are read as they are.
         target = replace(settings.target, model=posterior.model(unravel, settings.dim))
         settings = settings._replace(target=target)
+        if not isinstance(settings, Settings):
+            step = float(tree["sample_stats"]["step_size"].mean())
+            found.append({"rung": rung, **audit_steps(posterior, settings, _flat(tree, settings, unravel), step, seed)})
+            continue
         trial = (_of_rung if "ladder" in tree.children else _of_draws)(posterior.n, settings, standing, tree, unravel)
         found.append({"rung": rung, **audit_moves(posterior, trial, seed).to_json()})
     return found
@@ -54,17 +59,19 @@ def _of_draws(n: int, settings: Settings, standing: Standing, tree: Any, unravel
     count = min(pair_count(n), chains * length)
     chain = np.arange(count) % chains
     draw = ((np.arange(count) + 0.5) / count * length).astype(int)
-    thin = draws.isel(draw=slice(None, None, -(-chains * length // _DRAWS_FOR_SCALE)))
-    names = list(variables(np.zeros((1, settings.dim), settings.dtype), unravel))
-
-    def flat(part: Any) -> np.ndarray:
-        leaves = [part[name].transpose("chain", "draw", ...).values for name in names]
-        return np.concatenate([leaf.reshape(*leaf.shape[:2], -1) for leaf in leaves], axis=-1)
-
     at = np.unique(draw)
-    thetas = flat(draws.isel(draw=at))[chain, np.searchsorted(at, draw)]
-    scale = flat(thin).reshape(-1, settings.dim)
-    return Trial(settings, thetas, [standing.tunings[c] for c in chain], scale)
+    thetas = _flat(tree, settings, unravel, at).reshape(chains, len(at), -1)[chain, np.searchsorted(at, draw)]
+    return Trial(settings, thetas, [standing.tunings[c] for c in chain], _flat(tree, settings, unravel))
+
+
+def _flat(tree: Any, settings: Any, unravel: Callable, at: np.ndarray | None = None) -> np.ndarray:
+    """Draws (of all chains, one after the other) as flat vectors: those ``at`` some places, or enough for moments."""
+    draws = tree[draws_group(tree)]
+    every = -(-draws.sizes["chain"] * draws.sizes["draw"] // _DRAWS_FOR_SCALE)
+    part = draws.isel(draw=slice(None, None, every) if at is None else at)
+    names = variables(np.zeros((1, settings.dim), settings.dtype), unravel)
+    leaves = [part[name].transpose("chain", "draw", ...).values for name in names]
+    return np.concatenate([leaf.reshape(leaf.shape[0] * leaf.shape[1], -1) for leaf in leaves], axis=-1)
 
 
 def _of_rung(n: int, settings: Settings, standing: Standing, tree: Any, unravel: Callable) -> Trial:

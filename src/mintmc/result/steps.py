@@ -1,0 +1,122 @@
+"""How far steps and gradient noise take stochastic-gradient draws from their target, by linear theory.
+
+Where pi_T is normal with precision H and the batch gradient has covariance V, SGLD and SGHMC are linear updates
+x <- A x + N(0, Q), whose stationary covariance S solves S = A S A' + Q. With H and V measured at the mean of the draws
+on all data (V on at most 2^14 rows), the eigenvalues of H^(1/2) S H^(1/2) are what the draws' variances are too large
+by. That is exact for a normal posterior, and an estimate for any other.
+
+Where there are too many parameters for d x d matrices, or the mean is no mode, the draws themselves are asked: every
+smooth density obeys E[(theta - mean)' grad(-log pi_T)] = d, and draws that are too wide exceed it by the factor of
+their variances, on average over all directions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mintmc.energy import Tempered
+from mintmc.kernels import sghmc, sgld
+from mintmc.posterior import Posterior
+
+MOST_PARAMETERS = 200
+"""Beyond which the d x d matrices, and the 2d x 2d of momentum, are too dear."""
+_ROWS_FOR_NOISE = 2**14
+_BLOCK = 2**13
+_DRAWS_ASKED = 64
+
+
+def audit_steps(posterior: Posterior, settings: Any, draws: np.ndarray, step_size: float, seed: int) -> dict[str, Any]:
+    """The error of the spread: in the direction where it is largest, or (``equipartition``) on average over all."""
+    facts = {"step_size": step_size, "temperature": float(settings.target.temperature)}
+    if settings.dim > MOST_PARAMETERS:
+        return {**facts, **_equipartition(posterior, settings, draws)}
+    centre = jnp.asarray(draws.mean(axis=0), settings.dtype)
+    precision = _precision(posterior, settings.target, centre)
+    noise = _gradient_noise(posterior, settings, centre, seed)
+    facts["data_touched"] = settings.dim * posterior.n + min(posterior.n, _ROWS_FOR_NOISE)
+    values, vectors = np.linalg.eigh(np.nan_to_num(precision))
+    if values[0] <= 0:
+        return {**facts, **_equipartition(posterior, settings, draws)}
+    update, pushed = (_sghmc_update if isinstance(settings, sghmc.Settings) else _sgld_update)(
+        settings, step_size, precision, noise
+    )
+    if np.abs(np.linalg.eigvals(update)).max() >= 1:
+        return {**facts, "kind": "steps", "spread": float("inf"), "spread_error": 0.0}
+    stationary = _stationary(update, pushed)[: settings.dim, : settings.dim]
+    root = vectors * np.sqrt(values) @ vectors.T
+    ratios = np.sqrt(np.maximum(np.linalg.eigvalsh(root @ stationary @ root), 0)) - 1
+    worst = float(ratios[np.argmax(np.abs(ratios))])
+    return {**facts, "kind": "steps", "spread": worst, "spread_error": 0.0}
+
+
+def _equipartition(posterior: Posterior, settings: Any, draws: np.ndarray) -> dict[str, Any]:
+    """The same from exact gradients at some draws."""
+    some = draws[np.linspace(0, len(draws) - 1, min(_DRAWS_ASKED, len(draws)), dtype=int)].astype(settings.dtype)
+    gradient = jax.jit(lambda theta: settings.target.full_gradient(theta, posterior.rows)[1])
+    gradients = np.stack([np.asarray(gradient(jnp.asarray(theta)), float) for theta in some])
+    shares = -np.sum((some - draws.mean(axis=0)) * gradients, axis=1) / settings.dim
+    ratio, error = shares.mean(), shares.std(ddof=1) / len(shares) ** 0.5
+    root = np.sqrt(max(ratio, 1e-12))
+    touched = len(some) * posterior.n
+    return {
+        "kind": "equipartition",
+        "spread": float(root - 1),
+        "spread_error": float(error / (2 * root)),
+        "data_touched": touched,
+    }
+
+
+def _precision(posterior: Posterior, target: Tempered, centre: Any) -> np.ndarray:
+    """The curvature of -log pi_T at a state, on all data."""
+    model, n, size = target.model, posterior.n, min(_BLOCK, posterior.n)
+    hessian = jax.jit(jax.hessian(lambda at, rows, keep: jnp.sum(model.each(at, rows) * keep)))
+    total = np.zeros((centre.size, centre.size))
+    for first in range(0, n, size):
+        # The last block is moved up to end at row n; what it shares with its neighbour does not count.
+        start = min(first, n - size)
+        keep = (np.arange(size) >= first - start).astype(centre.dtype)
+        total += np.asarray(hessian(centre, posterior.data.read(start, start + size), keep), float)
+    prior = np.asarray(jax.hessian(target.prior)(centre), float)
+    return -(total / float(target.temperature) + prior)
+
+
+def _gradient_noise(posterior: Posterior, settings: Any, centre: Any, seed: int) -> np.ndarray:
+    """The covariance, over the choice of batch, of the gradient of log pi_T."""
+    n, m, target = posterior.n, settings.batch_size, settings.target
+    if m == n:
+        return np.zeros((settings.dim, settings.dim))
+    some = np.random.default_rng(seed).choice(n, min(n, _ROWS_FOR_NOISE), replace=False)
+    each = jax.vmap(jax.grad(target.model.log_likelihood), (None, 0))
+    gradients = np.asarray(jax.jit(each)(centre, posterior.data.take(some)), float)
+    covariance = np.atleast_2d(np.cov(gradients.T))
+    return (n / float(target.temperature)) ** 2 * covariance / m * (1 - m / n)
+
+
+def _sgld_update(settings: sgld.Settings, step: float, precision: np.ndarray, noise: np.ndarray) -> tuple:
+    root = np.eye(settings.dim) if settings.scale is None else np.asarray(settings.scale, float)
+    root = np.diag(root) if root.ndim == 1 else root
+    preconditioner = root @ root.T
+    update = np.eye(settings.dim) - step / 2 * preconditioner @ precision
+    return update, step * preconditioner + step**2 / 4 * preconditioner @ noise @ preconditioner
+
+
+def _sghmc_update(settings: sghmc.Settings, step: float, precision: np.ndarray, noise: np.ndarray) -> tuple:
+    one = np.eye(settings.dim)
+    kept = 1 - step * settings.friction
+    update = np.block([[one - step**2 * precision, step * kept * one], [-step * precision, kept * one]])
+    injected = np.maximum(settings.friction - step * np.asarray(settings.noise_estimate, float) / 2, 0)
+    pushed = 2 * step * injected * one + step**2 * noise
+    return update, np.kron([[step**2, step], [step, 1.0]], pushed)
+
+
+def _stationary(update: np.ndarray, pushed: np.ndarray) -> np.ndarray:
+    """Solve S = A S A' + Q by doubling: S_2k = S_k + A^k S_k A^k'."""
+    total, power = pushed, update
+    while np.abs(power).max() > 1e-12:
+        total = total + power @ total @ power.T
+        power = power @ power
+    return total
