@@ -56,8 +56,8 @@ def diagnose_ladder(tree: xarray.DataTree, labels: Any = None) -> Diagnosis:
     tree
         What ``sample`` returned for ``EquiEnergy``, ``MINTEE`` or ``ParallelTempering``.
     labels
-        The mode of every draw, whole numbers (chain, draw), such as ``mode_weights(...).label``: to tell whether the
-        chains agree on the weights of the modes.
+        What ``mode_weights`` returned, or the mode of every draw, whole numbers (chain, draw): to tell whether the
+        chains agree on the weights of the modes, and whether one was never visited.
 
     Examples
     --------
@@ -82,9 +82,11 @@ def diagnose_ladder(tree: xarray.DataTree, labels: Any = None) -> Diagnosis:
         numbers["round trips"] = int(ladder["round_trips"].sum())
     warnings = list(ladder_warnings(tree))
     if labels is not None:
+        known = labels.sizes["mode"] if hasattr(labels, "sizes") and "mode" in labels.sizes else int(np.max(labels)) + 1
+        labels = np.asarray(labels["label"] if hasattr(labels, "sizes") and "mode" in labels.sizes else labels)
         found = agreement(labels)
         numbers["weights of modes, chi-square per degree of freedom"] = found.chi_square / max(found.freedom, 1)
-        unvisited = sorted(set(range(int(np.max(labels)) + 1)) - set(np.unique(labels)))
+        unvisited = sorted(set(range(known)) - set(np.unique(labels).tolist()))
         if unvisited:
             warnings.append(f"no draw is in mode {', '.join(map(str, unvisited))}: use a hotter ladder or other starts")
         if found.p_value < MIN_P_VALUE:

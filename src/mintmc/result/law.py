@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-MAX_BIAS, MAX_SPREAD = 0.07, 0.04
+MAX_BIAS, MAX_SPREAD = 0.055, 0.03
 """Errors of the draws, in standard deviations and of them, that are said. Below the 0.1 and 5% that are too much, because
 they are estimates."""
 SURE = 3.0

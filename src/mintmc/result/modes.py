@@ -39,7 +39,8 @@ def mode_weights(
     """Weights of modes, of each chain and of all of them, with standard errors from batch means.
 
     The error of all chains is that of their spread if it is larger: an equi-energy chain jumps to states that its
-    ladder remembers, so its draws may agree with each other and not with the truth.
+    ladder remembers, so its draws may agree with each other and not with the truth. Chains that share their rings are
+    one ladder, whose error is not known (NaN).
 
     Parameters
     ----------
@@ -88,7 +89,7 @@ def mode_weights(
     return xarray.Dataset(
         {
             "weight": ("mode", inside.mean(axis=(0, 1))),
-            "error": ("mode", np.maximum(standard_error(means.reshape(-1, known)), standard_error(weights))),
+            "error": ("mode", _error(tree, means.reshape(-1, known), weights)),
             "chain_weight": (("chain", "mode"), weights),
             "chain_error": (("chain", "mode"), standard_error(means.swapaxes(0, 1))),
             "label": (("chain", "draw"), labels),
@@ -96,6 +97,20 @@ def mode_weights(
         },
         {"mode": np.arange(known), "chain": np.arange(len(labels))},
     )
+
+
+def _error(tree: Any, means: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The standard error of the weights of all chains, from means of stretches and from the spread of the chains."""
+    from scipy.stats import norm, t
+
+    within, between, chains = standard_error(means), standard_error(weights), len(weights)
+    groups = tree["ladder"].attrs.get("ring_groups") if "ladder" in tree.children else None
+    if groups is None:
+        return np.maximum(within, between)
+    if groups == 1:
+        return np.full_like(within, np.nan)
+    # Of rings only the spread of the chains tells, and a few chains tell it badly: as wide as Student's t.
+    return np.maximum(within, between * t.isf(norm.sf(1), chains - 1))
 
 
 def relative_variance(weights: Any) -> float:
