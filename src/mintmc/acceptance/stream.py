@@ -20,7 +20,6 @@ from jax import Array
 from mintmc.data import Rows, Stream
 from mintmc.energy import apart
 
-
 MIN_WITNESSES = 5.0
 """With 5 the variance is known to within a factor of about 1.5. Of 50 normal values there are 9.5, of 20 about 5.5."""
 

@@ -78,7 +78,7 @@ class Trial(NamedTuple):
 
     settings: Settings  # of a Metropolis kernel on batches
     thetas: np.ndarray  # (pairs, d)
-    tunings: list[Tuning]  # one for each
+    tunings: list[Any]  # Tuning, one for each
     draws: np.ndarray | None  # (draws, d) that tell location and scale; None takes `thetas`
 
 
@@ -148,7 +148,9 @@ def audit_moves(posterior: Posterior, trial: Trial, seed: int) -> MoveAudit:
     )
 
 
-def _tilt(trial: Trial, there: np.ndarray, exact: np.ndarray, forward: _Counts, backward: _Counts, repeats: int) -> Tilt:
+def _tilt(
+    trial: Trial, there: np.ndarray, exact: np.ndarray, forward: _Counts, backward: _Counts, repeats: int
+) -> Tilt:
     """Fit g to what the decisions leave unexplained."""
     one, one_error = _log_mean(forward.rate, forward.square, repeats)
     other, other_error = _log_mean(backward.rate, backward.square, repeats)
@@ -177,6 +179,7 @@ def _propose(posterior: Posterior, trial: Trial, key: Array) -> _Pairs:
     """A move from every state, and the log-likelihoods of all rows at both ends."""
     settings, target, model = trial.settings, trial.settings.target, trial.settings.target.model
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    data: Any = posterior.data
 
     @jax.jit
     def move(key: Array, theta: Array, tuning: Tuning, batch: Any) -> tuple[Array, Array]:
@@ -189,7 +192,7 @@ def _propose(posterior: Posterior, trial: Trial, key: Array) -> _Pairs:
     for i, (theta, tuning) in enumerate(zip(trial.thetas, trial.tunings, strict=True)):
         batch = {}
         if settings.proposal.uses_gradient:
-            batch["gradient"] = posterior.data.take(rng.choice(posterior.n, settings.batch_size, replace=False))
+            batch["gradient"] = data.take(rng.choice(posterior.n, settings.batch_size, replace=False))
         moved.append(move(jax.random.fold_in(key, i), jnp.asarray(theta, settings.dtype), tuning, batch))
     there, others = (np.stack([np.asarray(part[i]) for part in moved]) for i in range(2))
     ends = jnp.asarray(np.concatenate([trial.thetas, there]), settings.dtype)
@@ -215,6 +218,7 @@ class _Moments(NamedTuple):
 
 def _on_all_rows(posterior: Posterior, model: Model, ends: Array, rng: np.random.Generator) -> tuple[Any, _Moments]:
     """Log-likelihoods (state, row) of a random table of rows, and moments of the differences over all rows."""
+    data: Any = posterior.data
     n, count, size = posterior.n, len(ends) // 2, min(_BLOCK, posterior.n)
     evaluate = jax.jit(lambda rows: jax.lax.map(lambda theta: model.each(theta, rows), ends))
     where = np.sort(rng.permutation(n)[:_TABLE]) if n <= 2**27 else np.unique(rng.integers(n, size=_TABLE))
@@ -224,7 +228,7 @@ def _on_all_rows(posterior: Posterior, model: Model, ends: Array, rng: np.random
     for first in range(0, n, size):
         # The last block is moved up to end at row n; what it shares with its neighbour is left out.
         start = min(first, n - size)
-        values = np.asarray(evaluate(posterior.data.read(start, start + size)))[:, first - start :]
+        values = np.asarray(evaluate(data.read(start, start + size)))[:, first - start :]
         inside = slice(*np.searchsorted(where, [first, first + size]))
         kept[:, inside] = values[:, where[inside] - first]
         lowest = np.minimum(lowest, values.min(axis=1))

@@ -1,7 +1,7 @@
 """Whether a run can be trusted, in words and numbers.
 
-*Warnings* speak against a run. *Notes* say what it cannot know. What is judged where: the moves and the mixing here, the
-law that the draws come from in ``result/law.py``, the rungs of a ladder in ``result/ladder_diagnosis.py``.
+*Warnings* speak against a run. *Notes* say what it cannot know. What is judged where: the moves and the mixing here,
+the law that the draws come from in ``result/law.py``, the rungs of a ladder in ``result/ladder_diagnosis.py``.
 """
 
 from __future__ import annotations
@@ -206,12 +206,11 @@ def _about_moves(numbers: dict[str, float], settings: dict) -> Iterator[str]:
 
 
 def _notes(tree: Any, judged: Any) -> Iterator[str]:
-    if "ladder" not in tree.children:
-        if start_spread(tree, judged.std(("chain", "draw"))) < APART:
-            yield (
-                "the chains started in one place: a mode that none of them reached would not be seen; "
-                "start them apart (init=key -> params, or PerChain) to find out"
-            )
+    if "ladder" not in tree.children and start_spread(tree, judged.std(("chain", "draw"))) < APART:
+        yield (
+            "the chains started in one place: a mode that none of them reached would not be seen; "
+            "start them apart (init=key -> params, or PerChain) to find out"
+        )
     if "audit" in tree.attrs and tree.attrs["audit"] == "null":
         yield "its moves on batches were not compared with all data (audit=False, or not finished)"
 

@@ -1,4 +1,4 @@
-"""What speaks against the law that draws come from: the audit of their moves, the steps of stochastic gradients, float32.
+"""What speaks against the law that draws come from: their moves, the steps of stochastic gradients, float32.
 
 Everything is judged by what it does to the draws, in standard deviations: 0.1 of one in a mean, or 5% of one in the
 spread, is too much. An estimate must be sure of itself, too, or right runs would be blamed for its own noise.
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 MAX_BIAS, MAX_SPREAD = 0.055, 0.03
-"""Errors of the draws, in standard deviations and of them, that are said. Below the 0.1 and 5% that are too much, because
-they are estimates."""
+"""Errors of the draws, in standard deviations and of them, that are said: below the 0.1 and 5% that are too much,
+because they are estimates."""
 SURE = 3.0
 """Standard errors that an estimate must be away from 0."""
 MAX_WITHOUT_VARIANCE = 0.01
@@ -107,8 +107,8 @@ def _about_precision(judged: Any, step: float) -> Iterator[str]:
             j = coarse[0]
             yield (
                 f"{draws.dtype} is too coarse for {name}: near {flat[0, j]:.6g} neighbouring numbers are "
-                f"{apart[j]:.2g} apart, and the draws have a standard deviation of {deviation[j]:.2g}; centre and scale "
-                "the parameter, or use float64 (jax.config.update('jax_enable_x64', True))"
+                f"{apart[j]:.2g} apart, and the draws have a standard deviation of {deviation[j]:.2g}; centre and "
+                "scale the parameter, or use float64 (jax.config.update('jax_enable_x64', True))"
             )
 
 

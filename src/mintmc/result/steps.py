@@ -74,12 +74,13 @@ def _precision(posterior: Posterior, target: Tempered, centre: Any) -> np.ndarra
     """The curvature of -log pi_T at a state, on all data."""
     model, n, size = target.model, posterior.n, min(_BLOCK, posterior.n)
     hessian = jax.jit(jax.hessian(lambda at, rows, keep: jnp.sum(model.each(at, rows) * keep)))
+    data: Any = posterior.data
     total = np.zeros((centre.size, centre.size))
     for first in range(0, n, size):
         # The last block is moved up to end at row n; what it shares with its neighbour does not count.
         start = min(first, n - size)
         keep = (np.arange(size) >= first - start).astype(centre.dtype)
-        total += np.asarray(hessian(centre, posterior.data.read(start, start + size), keep), float)
+        total += np.asarray(hessian(centre, data.read(start, start + size), keep), np.float64)
     prior = np.asarray(jax.hessian(target.prior)(centre), float)
     return -(total / float(target.temperature) + prior)
 
@@ -89,10 +90,11 @@ def _gradient_noise(posterior: Posterior, settings: Any, centre: Any, seed: int)
     n, m, target = posterior.n, settings.batch_size, settings.target
     if m == n:
         return np.zeros((settings.dim, settings.dim))
+    data: Any = posterior.data
     some = np.random.default_rng(seed).choice(n, min(n, _ROWS_FOR_NOISE), replace=False)
     each = jax.vmap(jax.grad(target.model.log_likelihood), (None, 0))
-    gradients = np.asarray(jax.jit(each)(centre, posterior.data.take(some)), float)
-    covariance = np.atleast_2d(np.cov(gradients.T))
+    gradients = np.asarray(jax.jit(each)(centre, data.take(some)), np.float64)
+    covariance: Any = np.atleast_2d(np.cov(gradients.T))
     return (n / float(target.temperature)) ** 2 * covariance / m * (1 - m / n)
 
 

@@ -169,15 +169,22 @@ class ChainRun:
 
     def standings(self) -> dict[int, Standing]:
         """Where the chains stand on every rung that moves on batches."""
-        found = {}
-        for rung, settings in self.kernel.moves.items():
-            states = [s.state.theta[rung] if self.task.reference else self.kernel.position(s.state) for s in self.states]
-            tunings = [
-                jax.tree.map(lambda leaf, k=rung: leaf[k], s.tuning) if self.task.reference else s.tuning
-                for s in self.states
-            ]
-            found[rung] = Standing(settings, [np.asarray(theta) for theta in states], tunings)
-        return found
+        is_ladder = self.task.reference is not None
+
+        def theta(state: Any) -> Any:
+            return state.theta if is_ladder else self.kernel.position(state)
+
+        def of_rung(leaf: Any, rung: int) -> Any:
+            return leaf[rung] if is_ladder else leaf
+
+        return {
+            rung: Standing(
+                settings,
+                [np.asarray(of_rung(theta(s.state), rung)) for s in self.states],
+                [jax.tree.map(lambda leaf, k=rung: of_rung(leaf, k), s.tuning) for s in self.states],
+            )
+            for rung, settings in self.kernel.moves.items()
+        }
 
     def ladder_facts(self) -> LadderFacts | None:
         """What happened on every rung, where one step moves them all."""

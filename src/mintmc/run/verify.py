@@ -13,7 +13,6 @@ import numpy as np
 
 from mintmc.kernels.metropolis import Settings
 from mintmc.posterior import Posterior
-from mintmc.proposals import Tuning
 from mintmc.result.audit import FEWEST_PAIRS, Trial, audit_moves, pair_count
 from mintmc.result.diagnose import draws_group
 from mintmc.result.steps import audit_steps
@@ -28,9 +27,9 @@ _DRAWS_FOR_SCALE = 2000
 class Standing(NamedTuple):
     """Where the chains of one rung stand."""
 
-    settings: Settings
+    settings: Any  # Settings of Metropolis moves, or of stochastic-gradient steps
     thetas: list[np.ndarray]
-    tunings: list[Tuning]
+    tunings: list[Any]  # Tuning, one a chain; None where nothing is adapted
 
 
 def audit_run(
