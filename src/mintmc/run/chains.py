@@ -162,6 +162,7 @@ class ChainRun:
         return {
             "undefined_moves": self.undefined,
             "audit": json.dumps(self.audit),
+            "data_touched_audit": sum(entry["data_touched"] for entry in self.audit or ()),
             "step_size": [np.asarray(t.step_size).tolist() for t in tunings if t is not None],
             "data_touched_setup": (setup + steps + self.warmup_totals[:, 2]).astype(int).tolist(),
             "warmup_acceptance_rate": float(self.warmup_totals[:, 0].mean() / max(self.task.warmup, 1)),

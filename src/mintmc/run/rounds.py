@@ -170,6 +170,7 @@ class LadderRun:
         return {
             "undefined_moves": int(self.sums["undefined"].sum()),
             "audit": json.dumps(self.audit),
+            "data_touched_audit": sum(entry["data_touched"] for entry in self.audit or ()),
             "step_size": np.array(tunings).T.tolist(),
             "data_touched_setup": setup.sum(axis=0).astype(int).tolist(),
         }
