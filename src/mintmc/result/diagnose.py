@@ -142,16 +142,12 @@ def _mixing(tree: Any, judged: Any) -> dict[str, float]:
         return float(choose([choose(variable.values) for variable in summary.data_vars.values()]))
 
     draws = DataTree.from_dict({"posterior": judged})
-    bulk = over_all(ess(draws, method="bulk"), np.min)
     touched = float(tree["sample_stats"]["data_touched"].sum()) + sum(tree.attrs["data_touched_setup"])
-    worst = {
-        "ESS, bulk": bulk,
-        "ESS, tail": over_all(ess(draws, method="tail"), np.min),
-        "ESS per million data touched": bulk / touched * 1e6 if touched else np.nan,
-    }
-    if judged.sizes["chain"] > 1:
-        worst = {"R-hat": over_all(rhat(draws), np.max)} | worst
-    return worst
+    with np.errstate(all="ignore"):  # a parameter that never changed has no R-hat: NaN says so
+        bulk, tail = (over_all(ess(draws, method=method), np.min) for method in ("bulk", "tail"))
+        agreement = {"R-hat": over_all(rhat(draws), np.max)} if judged.sizes["chain"] > 1 else {}
+    per_million = bulk / touched * 1e6 if touched else np.nan
+    return {**agreement, "ESS, bulk": bulk, "ESS, tail": tail, "ESS per million data touched": per_million}
 
 
 def _heating(tree: Any) -> float:
