@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mintmc import check
 from mintmc.acceptance.penalty import implied_temperature
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def diagnose(tree: xarray.DataTree) -> Diagnosis:
     >>> mintmc.diagnose(tree).trusted
     True
     """
-    group = draws_group(tree)
+    group = draws_group(check.tree(tree, "sample_stats"))
     settings = settings_of(tree)
     numbers = {
         "temperature": float(tree.attrs["temperature"]),

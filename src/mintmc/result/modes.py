@@ -72,7 +72,7 @@ def mode_weights(
     """
     import xarray
 
-    draws = tree[draws_group(tree)]
+    draws = check.tree(tree)[draws_group(tree)]
     known = count if count is None else check.integer("count", count, 1)
     centres = {}
     if label is not None:
@@ -107,7 +107,9 @@ def relative_variance(weights: Any) -> float:
     >>> relative_variance([0.25, 0.75]), relative_variance([0.0, 1.0])
     (0.25, 1.0)
     """
-    w = np.asarray(weights, float)
+    w = check.array("weights", weights)
+    if w.size == 0:
+        raise ValueError(f"weights must hold at least one number, got {check.shown(weights)}")
     return float(w.size * np.sum((w - 1 / w.size) ** 2))
 
 
@@ -124,7 +126,7 @@ def agreement(labels: Any) -> Agreement:
     """
     from scipy.stats import f
 
-    labels = np.asarray(labels)
+    labels = check.array("labels", labels)
     if labels.ndim != 2:
         raise ValueError(f"labels must have axes (chain, draw), got shape {labels.shape}")
     inside = labels[..., None] == np.unique(labels)

@@ -72,11 +72,14 @@ def normality(
     >>> bool(abs(result.t.std() / result.deviation - 1) < 0.1)
     True
     """
+    check.instance("posterior", posterior, Posterior, "a mintmc.Posterior")
     if posterior.data is None:
         raise ValueError("posterior must have data to take mini-batches of, got a density without data")
     m = check.integer("batch_size", batch_size, 1, posterior.n, "n")
-    batches = check.integer("batches", batches, 2)
+    batches = check.integer("batches", batches, 2, most=10**7)
+    seed = check.integer("seed", seed, 0, 2**32 - 1)
     theta, unravel = flatten(params, "params")
+    posterior.check_functions(params, "params")
     model = posterior.model(unravel, theta.size)
     if posterior.rows is None:
         raise ValueError("posterior must have its data in memory, got data on disk")
@@ -88,7 +91,7 @@ def normality(
     def one(key):
         return jnp.sqrt(m) * (batching.take(each, batching.ticket(key), 0, m) - each.mean()).mean()
 
-    keys = jax.random.split(jax.random.key(check.integer("seed", seed, 0)), batches)
+    keys = jax.random.split(jax.random.key(seed), batches)
     t = np.asarray(jax.jit(lambda keys: jax.lax.map(one, keys))(keys), dtype=float)
     values = np.asarray(each, dtype=float)
     z = (t - t.mean()) / t.std()

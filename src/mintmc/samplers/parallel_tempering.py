@@ -16,7 +16,7 @@ from mintmc.ladder import parallel_tempering
 from mintmc.ladder.ladder import Ladder
 from mintmc.posterior import Params, Posterior
 from mintmc.proposals import Proposal, RandomWalk
-from mintmc.samplers.base import check_proposal_fits, on_vectors
+from mintmc.samplers.base import check_proposal_fits, check_settings, on_vectors
 from mintmc.samplers.equi_energy import check_reference
 
 
@@ -63,8 +63,8 @@ class ParallelTempering:
     batching: str = "shuffled"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.ladder, Ladder):
-            raise TypeError(f"ladder must be a mintmc.Ladder, got {self.ladder!r}")
+        check_settings(self)
+        check.instance("ladder", self.ladder, Ladder, "a mintmc.Ladder")
         check.choice("scheme", self.scheme, parallel_tempering.SCHEMES)
         check.flag("penalty", self.penalty)
         check.choice("batching", self.batching, BATCHINGS)
