@@ -25,9 +25,23 @@ LARGEST = 2**63 - 1
 LARGEST_COUNT = 2**31 - 1
 """The largest number of steps, rows or places: compiled programs count them in 32 bits."""
 _LONGEST = 160
+_MOST_SHOWN = 20
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
-_short = reprlib.Repr()
-_short.maxother = _short.maxstring = _LONGEST
+
+
+class _Short(reprlib.Repr):
+    """Any value in a few words."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxother = self.maxstring = _LONGEST
+
+    def repr1(self, x: Any, level: int) -> str:
+        if isinstance(x, int) and abs(x) > LARGEST:  # Python itself refuses to print a very long one
+            return f"about {'-' * (x < 0)}10^{round((abs(x).bit_length() - 1) * math.log10(2))}"
+        if isinstance(x, (np.ndarray, jax.Array)) and x.size > _MOST_SHOWN:
+            return f"an array of {x.dtype} and shape {x.shape}"
+        return super().repr1(x, level)
 
 
 def shown(value: Any) -> str:
@@ -39,11 +53,7 @@ def shown(value: Any) -> str:
     ('about 10^400', '[1.5, 2]', "'xxxx")
     """
     try:
-        if isinstance(value, int) and abs(value) > LARGEST:  # Python itself refuses to print a very long one
-            return f"about {'-' * (value < 0)}10^{round((abs(value).bit_length() - 1) * math.log10(2))}"
-        if getattr(value, "size", 0) > 20 and hasattr(value, "dtype"):
-            return f"an array of {value.dtype} and shape {value.shape}"
-        text = " ".join(_short.repr(value).split())
+        text = " ".join(_Short().repr(value).split())
     except Exception:  # a repr may do anything
         return f"a {type(value).__name__} that cannot be shown"
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
@@ -82,7 +92,7 @@ def _plain(value: Any) -> Any:
             return value
         if isinstance(value, (np.ndarray, jax.Array)) and value.ndim == 0:
             value = np.asarray(value)[()]
-        if isinstance(value, (np.bool, np.integer)):
+        if isinstance(value, np.generic) and value.dtype.kind in "biu":
             return value.item()
         if isinstance(value, (np.floating, Decimal)) or (isinstance(value, Real) and not isinstance(value, int)):
             return float(value)
@@ -258,10 +268,11 @@ def first_line(error: Exception) -> str:
 def scalar(name: str, given: Callable, *args: Any, takes: str = "") -> None:
     """Check, without running it, that a function returns one float for arguments like these."""
     result = returned(name, given, *args, takes=takes)
+    after = f" for {takes}" if takes else ""
     if isinstance(result, (int, float)) and not isinstance(result, bool):
         return
     if not isinstance(result, jax.ShapeDtypeStruct) or result.shape != ():
         got = f"shape {result.shape}" if isinstance(result, jax.ShapeDtypeStruct) else form(result)
-        raise ValueError(f"{name} must return a scalar, got {got}")
+        raise ValueError(f"{name} must return a scalar, got {got}{after}")
     if not jax.numpy.issubdtype(result.dtype, jax.numpy.floating):
-        raise TypeError(f"{name} must return a float, got dtype {result.dtype}")
+        raise TypeError(f"{name} must return a float, got dtype {result.dtype}{after}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -15,7 +14,8 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from mintmc import check
-from mintmc.data import ArrayData, DiskData, Rows, named_leaves, open_data, row_count
+from mintmc.data import ArrayData, DiskData, Rows, named_leaves, row_count
+from mintmc.data.formats import find
 from mintmc.energy import Density, Model, Referenced, block_size
 
 _ROWS_AT_A_TIME = 2**16
@@ -162,10 +162,8 @@ def _source(data: Rows) -> ArrayData | DiskData:
     """Where observations live: what is on disk already stays there."""
     if isinstance(data, (ArrayData, DiskData)):
         return data
-    if isinstance(data, (str, os.PathLike)) and not check.path("data", data).exists():
-        raise FileNotFoundError(f"data must be arrays, or an existing file or folder, got {check.shown(data)}")
-    if isinstance(data, (str, Path, np.memmap)) or type(data).__module__.startswith("zarr."):
-        return open_data(data)
+    if isinstance(data, (str, os.PathLike, np.memmap)) or type(data).__module__.startswith("zarr."):
+        return DiskData(find(data, None, "data"))
     return ArrayData(data)
 
 

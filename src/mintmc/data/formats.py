@@ -61,8 +61,8 @@ class _Arrays:
         return jax.tree.map(gather, self.tree)
 
 
-def find(source: Any, columns: Sequence[str] | None) -> Source:
-    """The source that a user means."""
+def find(source: Any, columns: Sequence[str] | None, name: str = "source") -> Source:
+    """The source that a user means by the argument of that name."""
     if isinstance(source, np.memmap):
         file = source.filename
         return _Arrays(str(file or "memmap"), source, columns, lambda: os.stat(file).st_size if file else 0)
@@ -70,11 +70,11 @@ def find(source: Any, columns: Sequence[str] | None) -> Source:
         import zarr
 
         if not isinstance(source, (zarr.Array, zarr.Group)):
-            raise TypeError(f"source must be a path, a numpy.memmap or a Zarr array, got {check.shown(source)}")
+            raise TypeError(f"{name} must be a path, a numpy.memmap or a Zarr array, got {check.shown(source)}")
         return _node_source(source, columns)
-    path = check.path("source", source)
+    path = check.path(name, source)
     if not path.exists():
-        raise FileNotFoundError(f"source must be an existing file or folder, got {path}")
+        raise FileNotFoundError(f"{name} must be an existing file or folder, got {check.shown(str(path))}")
     if (path / DESCRIPTION).is_file():
         return _prepared(path, columns)
     openers = {
@@ -85,7 +85,7 @@ def find(source: Any, columns: Sequence[str] | None) -> Source:
         ".feather": arrow_source,
     }
     if path.suffix.lower() not in openers:
-        raise ValueError(f"source must end in {', '.join(openers)} or be a folder made by prepare, got {path}")
+        raise ValueError(f"{name} must end in {', '.join(openers)} or be a folder made by prepare, got {path}")
     return openers[path.suffix.lower()](path, columns)
 
 

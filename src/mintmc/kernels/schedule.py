@@ -61,7 +61,12 @@ class Polynomial:
         gamma = check.number("gamma", gamma, 0.5, 1, closed=(False, True))
         if last >= first:
             raise ValueError(f"last must be below first={first:g}, for a step schedule must decrease, got {last:g}")
-        b = steps / ((first / last) ** (1 / gamma) - 1)
+        try:
+            b = steps / ((first / last) ** (1 / gamma) - 1)
+        except (OverflowError, ZeroDivisionError):
+            b = 0.0
+        if not b > 0:
+            raise ValueError(f"last must be within reach of first={first:g} by (b + t)^-{gamma:g}, got {last:g}")
         return cls(first * b**gamma, b, gamma)
 
     def at(self, t: Any) -> Any:

@@ -84,7 +84,13 @@ class Ladder:
         if most is not None and len(sizes) < most - 1:
             raise ValueError(f"rungs must be at most {len(sizes) + 1} for batches smaller than n, got {rungs}")
         sizes.reverse()
-        return cls([1.0, *(n / size**alpha for size in sizes)], [None, *sizes])
+        temperatures = [1.0, *(n / size**alpha for size in sizes)]
+        if any(b <= a for a, b in pairwise(temperatures)):
+            wanted = (
+                f"growth and alpha must be so large that temperatures differ from smallest_batch={smallest_batch} on"
+            )
+            raise ValueError(f"{wanted}, got growth={growth:g} and alpha={alpha:g}")
+        return cls(temperatures, [None, *sizes])
 
     @classmethod
     def geometric(cls, hottest: float, rungs: int) -> Ladder:

@@ -165,8 +165,10 @@ class TunaMH:
     @classmethod
     def logistic(cls, x: Any, **settings: Any) -> TunaMH:
         """For log_sigmoid(y * x'theta) with y = -1 or +1: scales are |x_i|, the distance is Euclidean."""
-        x = check.array("x", x, "an array of shape (n, d)", dims=(2,))
-        return cls(np.linalg.norm(x, axis=1), **settings)
+        rows = check.array("x", x, "an array of shape (n, d)", dims=(2,))
+        if not rows.any():
+            raise ValueError(f"x must have numbers other than 0, got {check.shown(x)}")
+        return cls(np.linalg.norm(rows, axis=1), **settings)
 
     def check(self, posterior: Posterior, params: Params) -> None:
         """Refuse settings that do not fit the posterior or its parameters."""

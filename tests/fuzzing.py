@@ -1,0 +1,105 @@
+"""What the fuzz test passes where something else is meant, and how it judges the answer."""
+
+import re
+import signal
+from contextlib import contextmanager
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas
+
+import mintmc
+from mintmc import check
+
+
+class Hostile:
+    """An object that answers every question with an error."""
+
+    def _refuse(self, *args):
+        raise RuntimeError("ask me nothing")
+
+    __repr__ = __str__ = __float__ = __index__ = __int__ = __bool__ = __eq__ = __len__ = __iter__ = _refuse
+    __array__ = __fspath__ = __getitem__ = __call__ = __hash__ = _refuse
+
+
+class NoNumber:
+    """An object that claims to be a number and is none."""
+
+    def __float__(self):
+        raise ValueError("not today")
+
+    __index__ = __float__
+
+
+POOL = [
+    *(0, 1, -1, 2, 3, 2.5, 0.5, 1e308, -1e308, 5e-324, np.nan, np.inf, -np.inf),
+    *(10**400, -(10**400), 10**5000, 2**31, 2**63, 2**40, True, False, 1j, None),
+    *(np.float32(0.5), np.float64("nan"), np.int64(3), np.uint64(2**63), np.bool(True), np.float16(0.5)),
+    *(np.longdouble(0.5), np.complex64(1), np.datetime64("2020-01-01"), np.timedelta64(3, "s"), np.str_("word")),
+    *(Decimal("0.5"), Decimal("NaN"), Decimal("sNaN"), Decimal("1e999"), Fraction(1, 2), Fraction(10**400)),
+    *(np.array(0.5), np.array(3), np.array([0.5]), np.array([1.0, 2.0]), np.zeros((2, 2)), np.zeros(0)),
+    *(np.zeros((3, 0)), np.arange(10**6), np.array(["a", "b"]), np.array([None, 1]), np.array([1j, 2])),
+    *(np.zeros(3, np.float16), np.zeros(3, np.longdouble), np.array([1, 2], "m8[s]"), np.array([1, 2], "M8[s]")),
+    *(jnp.float32(0.5), jnp.int32(3), jnp.arange(3.0), jnp.ones(2, jnp.bfloat16), jax.random.key(0)),
+    *("", "word", "posterior", "x" * 5000, "a\0b", "\ud800", "s3://bucket/run.zarr", "/proc/nowhere/x.npy", b"bytes"),
+    *(Path("s3://bucket/run"), Path("."), Path("no such file.npy")),
+    *([], (), {}, set(), [1, 2], [1.0, 2.0, 3.0], (1, None), [[1], [2, 3]], ["a"], {"a": 1.0}, {1: 0.0, "a": 0.0}),
+    *({"a": "b"}, range(3), range(10**12), [np.nan, 1.0], [10**400, 1], {"x": np.zeros(3), "y": np.zeros(2)}),
+    *(object(), int, mintmc.MINT, mintmc, print, len, lambda: None, lambda *args: None, lambda *args: (0.0, 1.0)),
+    *(lambda *args: "word", lambda *args: float(args[0]), lambda *args: args[99], lambda *args: jnp.zeros(2)),
+    *(Hostile(), NoNumber(), pandas.DataFrame({"x": [1.0, 2.0]}), pandas.Series([1.0, 2.0])),
+    *(mintmc.RandomWalk, mintmc.RandomWalk(), mintmc.Ladder([1, 2]), mintmc.PerChain(np.zeros(2))),
+    mintmc.Posterior.from_density(lambda x: -(x**2)),
+]
+
+
+def describe(value):
+    """How a message may show a value: whole, by its kind, or by one of its parts."""
+    words = {check.shown(value), type(value).__name__, getattr(value, "__name__", None)}
+    for name in ("dtype", "shape", "size"):
+        words.add(str(getattr(value, name, "")) or None)
+    try:
+        words |= {str(value), f"{float(value):g}"}
+    except Exception:
+        pass
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple, range, pandas.Series)) or getattr(value, "ndim", 0):
+        words |= {"[]", "()"} if len(value) == 0 else set()
+        for part in list(value[:3]):
+            words |= describe(part)
+    return words - {None, ""}
+
+
+def unclear(error, names, values):
+    """What is wrong with the answer to a mistake; None if nothing is."""
+    if not isinstance(error, (ValueError, TypeError, OSError, ImportError)) or isinstance(error, UnicodeError):
+        return f"a {type(error).__name__}"
+    message = str(error)
+    if len(message) > 1000 or "\n" in message.strip():
+        return "a flood"
+    if not any(re.search(rf"\b{name}\b", message) for name in names):
+        return "not told which argument"
+    if not any(word in message for value in values for word in describe(value)):
+        return "not told which value"
+    return None
+
+
+@contextmanager
+def deadline(seconds):
+    """Nothing may hang."""
+
+    def stop(*args):
+        raise TimeoutError("it hangs")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
