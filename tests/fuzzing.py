@@ -45,48 +45,61 @@ POOL = [
     *(np.zeros((3, 0)), np.arange(10**6), np.array(["a", "b"]), np.array([None, 1]), np.array([1j, 2])),
     *(np.zeros(3, np.float16), np.zeros(3, np.longdouble), np.array([1, 2], "m8[s]"), np.array([1, 2], "M8[s]")),
     *(jnp.float32(0.5), jnp.int32(3), jnp.arange(3.0), jnp.ones(2, jnp.bfloat16), jax.random.key(0)),
-    *("", "word", "posterior", "x" * 5000, "a\0b", "\ud800", "s3://bucket/run.zarr", "/proc/nowhere/x.npy", b"bytes"),
+    *("", "word", "posterior", "x" * 5000, "a\0b", "\ud800", "s3://bucket/run.zarr", "/dev/null/x.npy", b"bytes"),
     *(Path("s3://bucket/run"), Path("."), Path("no such file.npy")),
     *([], (), {}, set(), [1, 2], [1.0, 2.0, 3.0], (1, None), [[1], [2, 3]], ["a"], {"a": 1.0}, {1: 0.0, "a": 0.0}),
     *({"a": "b"}, range(3), range(10**12), [np.nan, 1.0], [10**400, 1], {"x": np.zeros(3), "y": np.zeros(2)}),
-    *(object(), int, mintmc.MINT, mintmc, print, len, lambda: None, lambda *args: None, lambda *args: (0.0, 1.0)),
+    *(object(), int, mintmc.MINT, mintmc, len, lambda: None, lambda *args: None, lambda *args: (0.0, 1.0)),
     *(lambda *args: "word", lambda *args: float(args[0]), lambda *args: args[99], lambda *args: jnp.zeros(2)),
     *(Hostile(), NoNumber(), pandas.DataFrame({"x": [1.0, 2.0]}), pandas.Series([1.0, 2.0])),
     *(mintmc.RandomWalk, mintmc.RandomWalk(), mintmc.Ladder([1, 2]), mintmc.PerChain(np.zeros(2))),
     mintmc.Posterior.from_density(lambda x: -(x**2)),
 ]
+RELATED = {
+    # Whose names may be told instead: those of functions that cannot do with a value, and of what it is passed on as.
+    "init": {"log_likelihood", "log_density"},
+    "params": {"log_likelihood", "init"},
+    "data": {"log_likelihood"},
+    "transform": {"data"},
+}
 
 
-def describe(value):
+def unclear(error, argument, values):
+    """What is wrong with the answer to a mistake in an argument; None if nothing is. ``values`` are all, it first."""
+    if not isinstance(error, (ValueError, TypeError, OSError, ImportError)) or isinstance(error, UnicodeError):
+        return f"a {type(error).__name__}"
+    message = str(error)
+    if len(message) > 1000 or "\n" in message.strip():
+        return "more than a line"
+    if not any(re.search(rf"\b{name}\b", message) for name in {argument} | RELATED.get(argument, set())):
+        return "no word of the argument"
+    # Of a function, what it returns or raises is told.
+    told = callable(values[0]) and " got " in message
+    if not told and not any(word.lower() in message.lower() for value in values for word in _ways_to_tell(value)):
+        return "no word of the value"
+    return None
+
+
+def _ways_to_tell(value):
     """How a message may show a value: whole, by its kind, or by one of its parts."""
     words = {check.shown(value), type(value).__name__, getattr(value, "__name__", None)}
-    for name in ("dtype", "shape", "size"):
-        words.add(str(getattr(value, name, "")) or None)
-    try:
-        words |= {str(value), f"{float(value):g}"}
-    except Exception:
-        pass
+    words |= {str(getattr(value, name, "")) or None for name in ("dtype", "shape", "size")}
+    for convert in (str, lambda value: f"{float(value):g}", lambda value: str(np.asarray(value).dtype)):
+        try:
+            words.add(convert(value))
+        except (RuntimeError, TypeError, ValueError, ArithmeticError, Warning):
+            continue
+    if isinstance(value, mintmc.Posterior):
+        words.add("a density without data")
+    if isinstance(value, mintmc.PerChain):
+        words |= _ways_to_tell(value.params)
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (list, tuple, range, pandas.Series)) or getattr(value, "ndim", 0):
         words |= {"[]", "()"} if len(value) == 0 else set()
         for part in list(value[:3]):
-            words |= describe(part)
+            words |= _ways_to_tell(part)
     return words - {None, ""}
-
-
-def unclear(error, names, values):
-    """What is wrong with the answer to a mistake; None if nothing is."""
-    if not isinstance(error, (ValueError, TypeError, OSError, ImportError)) or isinstance(error, UnicodeError):
-        return f"a {type(error).__name__}"
-    message = str(error)
-    if len(message) > 1000 or "\n" in message.strip():
-        return "a flood"
-    if not any(re.search(rf"\b{name}\b", message) for name in names):
-        return "not told which argument"
-    if not any(word in message for value in values for word in describe(value)):
-        return "not told which value"
-    return None
 
 
 @contextmanager

@@ -1,15 +1,18 @@
 """Every public argument gets everything that it should not: each call succeeds or says what is wrong, in one line."""
 
+import contextlib
 import inspect
 import itertools
 
-import jax.numpy as jnp
+import matplotlib
 import numpy as np
 import pytest
-from fuzzing import POOL, deadline, unclear
 
 import mintmc
+import mintmc.result.normality
 import mintmc.run.program
+from fuzzing import POOL, deadline, unclear
+from mintmc import check
 
 N = 100
 X = np.random.default_rng(0).normal(size=N)
@@ -20,7 +23,7 @@ NEVER_BUILT = {"Audit", "Bound", "Diagnosis", "Normality"}
 """Results, which users read and do not make, and a protocol."""
 
 
-class Reached(Exception):
+class ReachedError(Exception):
     """All checks were passed: from here on it would compile and run."""
 
 
@@ -29,7 +32,7 @@ def log_likelihood(theta, x):
 
 
 def functions(log_likelihood, data, log_prior, init):
-    return run(mintmc.Posterior(log_likelihood, data, log_prior), init=init)
+    return run(mintmc.Posterior(log_likelihood, data, log_prior), mintmc.MetropolisHastings(), init=init)
 
 
 def density(log_density, init):
@@ -72,7 +75,7 @@ GOOD = {
     # name: (what to call, arguments without a default, or with one that is not the usual case)
     "MINT": (mintmc.MINT, {"batch_size": 10, "alpha": 0.5}),
     "MINTEE": (mintmc.MINTEE, {"smallest_batch": 10}),
-    "MINTEE.for_data": (mintmc.MINTEE(10).for_data, {"n": N}),
+    "MINTEE.for_data": (mintmc.MINTEE(2, growth=3.0).for_data, {"n": N}),
     "SGHMC": (mintmc.SGHMC, {"batch_size": 10, "step_size": 0.1, "friction": 1.0}),
     "SGLD": (mintmc.SGLD, {"batch_size": 10, "step_size": 0.1}),
     "AustereMH": (mintmc.AustereMH, {}),
@@ -127,4 +130,117 @@ GOOD = {
     ),
     "a preconditioner": (with_preconditioner, {"preconditioner": None, "step_size": 0.1}),
 }
-FROM_FILES = {"open_data", "prepare", "resume", "audit_rung", "diagnose", "diagnose_ladder", "mode_weights", "plot_ladder"}
+
+
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory):
+    """Everything public, with arguments that work: what needs a run or a file, too."""
+    matplotlib.use("agg")
+    folder = tmp_path_factory.mktemp("fuzz")
+    np.save(folder / "x.npy", X)
+    normal = mintmc.Posterior.from_density(lambda x: -0.5 * x**2)
+    store, number = folder / "run.zarr", itertools.count()
+    sampler, settings = mintmc.ParallelTempering(LADDER), {"draws": 40, "warmup": 5, "chains": 2}
+    tree = mintmc.sample(normal, sampler, init=0.0, **settings, progress=False, out=store)
+
+    def prepare(source, out, columns, transform, seed, memory, progress):
+        out = folder / str(next(number)) if out == "new" else out
+        settings = {"columns": columns, "transform": transform, "seed": seed, "memory": memory, "progress": progress}
+        return mintmc.prepare(source, out, **settings)
+
+    defaults = {"columns": None, "transform": None, "seed": 0, "memory": 2**20, "progress": None}
+    from_files = {
+        "open_data": (mintmc.open_data, {"source": folder / "x.npy"}),
+        "prepare": (prepare, {"source": folder / "x.npy", "out": "new", **defaults}),
+        "resume": (mintmc.resume, {"path": store, "posterior": normal, "progress": False}),
+        "audit_rung": (mintmc.audit_rung, {"posterior": normal, "tree": tree, "rung": 1, "init": 0.0}),
+        "diagnose": (mintmc.diagnose, {"tree": tree}),
+        "diagnose_ladder": (mintmc.diagnose_ladder, {"tree": tree}),
+        "mode_weights": (mintmc.mode_weights, {"tree": tree, "label": lambda x: x > 0}),
+        "plot_ladder": (mintmc.plot_ladder, {"tree": tree}),
+    }
+    return GOOD | from_files
+
+
+@pytest.fixture
+def reached(monkeypatch, tmp_path):
+    """What passes the checks is not run; what writes, writes somewhere else."""
+
+    def reach(*args, **kwargs):
+        raise ReachedError
+
+    monkeypatch.setattr(mintmc.run.program, "build", reach)
+    monkeypatch.setattr(mintmc.result.normality, "Uniform", reach)
+    monkeypatch.chdir(tmp_path)
+
+
+def arguments(call):
+    kinds = inspect.signature(call).parameters.values()
+    return [kind.name for kind in kinds if kind.kind not in (kind.VAR_KEYWORD, kind.VAR_POSITIONAL)]
+
+
+def mistakes(calls):
+    """Every argument of every call with every value of the pool."""
+    return [(name, argument, i) for name in calls for argument in arguments(calls[name][0]) for i in range(len(POOL))]
+
+
+def fault(call, good, argument, value):
+    """What is wrong with the answer; None if it is a success or a clear refusal."""
+    try:
+        with deadline(20):
+            call(**{**good, argument: value})
+    except ReachedError:
+        return None
+    except Exception as error:
+        found = unclear(error, argument, [value, *good.values()])
+        return found and f"{found}: {type(error).__name__}: {error}"
+    return None
+
+
+def judge(calls, chosen):
+    found = {}
+    for name, argument, i in chosen:
+        call, good = calls[name]
+        answer = fault(call, good, argument, POOL[i])
+        if answer is not None:
+            found[f"{name}({argument}={check.shown(POOL[i])})"] = answer
+    assert not found, "\n".join(f"{call}: {answer}" for call, answer in found.items())
+
+
+def test_everything_public_is_fuzzed(calls):
+    fuzzed = {name.split(".")[0] for name in calls}
+    assert set(mintmc.__all__) <= fuzzed | NEVER_BUILT
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_what_is_meant_to_be_right_is(name, reached):
+    call, good = GOOD[name]
+    with contextlib.suppress(ReachedError):
+        call(**good)
+
+
+@pytest.mark.usefixtures("reached")
+def test_two_thousand_mistakes_end_in_a_clear_line(calls):
+    every = mistakes(calls)
+    chosen = np.random.default_rng(0).permutation(len(every))[:2000]
+    judge(calls, [every[i] for i in chosen])
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("reached")
+def test_all_mistakes_end_in_a_clear_line(calls):
+    judge(calls, mistakes(calls))
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        (ValueError("batch_size must be at least 1, got -1"), None),
+        (KeyError("batch_size -1"), "a KeyError"),
+        (ValueError("must be at least 1, got -1"), "no word of the argument"),
+        (ValueError("batch_size must be at least 1, got another"), "no word of the value"),
+        (ValueError("batch_size\n-1"), "more than a line"),
+    ],
+)
+def test_the_judge_tells_clear_answers_from_others(answer, found):
+    assert unclear(answer, "batch_size", [-1]) == found

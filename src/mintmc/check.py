@@ -26,6 +26,7 @@ LARGEST_COUNT = 2**31 - 1
 """The largest number of steps, rows or places: compiled programs count them in 32 bits."""
 _LONGEST = 160
 _MOST_SHOWN = 20
+_MOST_LISTED = 2**20
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
@@ -157,11 +158,11 @@ def array(name: str, value: Any, what: str = "an array of numbers", dims: Sequen
 
 def listed(name: str, value: Any, what: str = "a sequence") -> list:
     """Check what has a few elements one after the other, and return them."""
-    if isinstance(value, (str, bytes, dict, set)) or not hasattr(value, "__len__") or not hasattr(value, "__iter__"):
-        raise TypeError(f"{name} must be {what}, got {shown(value)}")
     try:
+        if isinstance(value, (str, bytes, dict, set)) or len(value) > _MOST_LISTED:
+            raise TypeError
         return list(value)
-    except Exception:  # an array without dimensions, or an object with ideas of its own
+    except Exception:  # no sequence, or an object with ideas of its own
         raise TypeError(f"{name} must be {what}, got {shown(value)}") from None
 
 
@@ -219,6 +220,18 @@ def path(name: str, value: Any) -> Path:
     return Path(text)
 
 
+def folder(name: str, value: Any) -> Path:
+    """Check the path of a folder that can be made, or is there."""
+    place = path(name, value)
+    if not os.path.lexists(place):
+        around = next(parent for parent in place.absolute().parents if os.path.lexists(parent))
+        if not around.is_dir():
+            raise ValueError(f"{name} must be in a folder, got {shown(value)}, where {around} is a file")
+        if not os.access(around, os.W_OK):
+            raise PermissionError(f"{name} must be where you may write, got {shown(value)}")
+    return place
+
+
 def tree(value: Any, *groups: str, name: str = "tree") -> Any:
     """Check what ``mintmc.sample`` returned; it must have the groups."""
     from xarray import DataTree
@@ -232,6 +245,14 @@ def tree(value: Any, *groups: str, name: str = "tree") -> Any:
         if attribute not in value.attrs:
             raise ValueError(f"{name} must be what mintmc.sample returned, got one without attribute {attribute}")
     return value
+
+
+def called(name: str, given: Callable, *args: Any) -> Any:
+    """What a user's function returns; an error of its own is told as one of the argument."""
+    try:
+        return given(*args)
+    except Exception as error:  # whatever a user's function may raise
+        raise ValueError(f"{name} must work for {form(args)}, got {first_line(error)}") from error
 
 
 def returned(name: str, given: Callable, *args: Any, takes: str = "") -> Any:

@@ -15,6 +15,7 @@ from jax.flatten_util import ravel_pytree
 
 from mintmc import check
 from mintmc.data import ArrayData, DiskData, Rows, named_leaves, row_count
+from mintmc.data.array import native
 from mintmc.data.formats import find
 from mintmc.energy import Density, Model, Referenced, block_size
 
@@ -92,8 +93,9 @@ class Posterior:
         """The same posterior as a function of the flat vector that ``unravel`` turns into params."""
         log_likelihood, log_prior = self.log_likelihood, self.log_prior
         source = self.data if isinstance(self.data, DiskData) else None
+        each = None if log_likelihood is None else (lambda theta, datum: log_likelihood(unravel(theta), datum))
         return Model(
-            log_likelihood=log_likelihood and (lambda theta, datum: log_likelihood(unravel(theta), datum)),
+            log_likelihood=each,
             log_prior=lambda theta: jnp.asarray(log_prior(unravel(theta)), theta.dtype),
             n=self.n,
             block=block_size(self.n, self.data.numbers_per_row, dim, on_disk=source is not None) if self.data else 1,
@@ -184,7 +186,15 @@ def flatten(params: Params, name: str) -> tuple[Array, Callable[[Array], Params]
             raise ValueError(f"{name}{path} must not be empty, got shape {array.shape}")
         if not np.isfinite(array).all():
             raise ValueError(f"{name}{path} must be finite, got {check.shown(leaf)}")
+        if not np.isfinite(native(array)).all():
+            raise ValueError(f"{name}{path} must fit {native(array).dtype}, got {check.shown(leaf)}")
     return ravel_pytree(jax.tree.map(jnp.asarray, params))
+
+
+def check_alike(name: str, given: Params, params: Params, like: str = "init") -> None:
+    """Refuse params of another structure than others have."""
+    if jax.tree.map(np.shape, given) != jax.tree.map(np.shape, params):
+        raise ValueError(f"{name} must have the form of {like}, {check.form(params)}, got {check.form(given)}")
 
 
 def _described(leaf: Any, array: np.ndarray) -> str:

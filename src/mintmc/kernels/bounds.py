@@ -133,7 +133,7 @@ def _checked(x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(f"x must be a finite array of shape (n, d), got shape {x.shape}")
     y = check.array("y", y, "an array of -1 and +1")
     if y.shape != x.shape[:1]:
-        raise ValueError(f"y must have shape (n={len(x)},), got {check.shown(given)}")
+        raise ValueError(f"y must have one number for each row of x, n={len(x)}, got {check.shown(given)}")
     if not np.isin(y, (-1, 1)).all():
         raise ValueError(f"y must be -1 or +1, got {y[~np.isin(y, (-1, 1))][0]:g}")
     return x, y

@@ -86,10 +86,8 @@ class Ladder:
         sizes.reverse()
         temperatures = [1.0, *(n / size**alpha for size in sizes)]
         if any(b <= a for a, b in pairwise(temperatures)):
-            wanted = (
-                f"growth and alpha must be so large that temperatures differ from smallest_batch={smallest_batch} on"
-            )
-            raise ValueError(f"{wanted}, got growth={growth:g} and alpha={alpha:g}")
+            got = f"growth={growth:g} and alpha={alpha:g} from smallest_batch={smallest_batch} on"
+            raise ValueError(f"growth and alpha must be so large that temperatures differ, got {got}")
         return cls(temperatures, [None, *sizes])
 
     @classmethod

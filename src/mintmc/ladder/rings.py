@@ -103,6 +103,8 @@ def check_rings(rule: Any) -> RingRule:
     if isinstance(rule, (QuantileRings, SpacedRings)):
         return rule
     given = check.listed("rings", rule, "QuantileRings, SpacedRings or a sequence of edges")
+    if len(given) >= MOST_RINGS:
+        raise ValueError(f"rings must have fewer than {MOST_RINGS} edges, got {check.shown(rule)}")
     edges = [check.number("rings", edge, -np.inf) for edge in given]
     if not edges or any(b <= a for a, b in pairwise(edges)):
         raise ValueError(f"rings must be strictly increasing edges, got {check.shown(edges)}")

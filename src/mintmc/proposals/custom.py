@@ -68,7 +68,7 @@ class Custom:
         sample, log_ratio = self.sample, self.log_ratio
         return Custom(
             lambda key, theta: ravel(sample(key, unravel(theta))),
-            log_ratio and (lambda here, there: log_ratio(unravel(here), unravel(there))),
+            None if log_ratio is None else (lambda here, there: log_ratio(unravel(here), unravel(there))),
         )
 
     def noise(self, key: Array, dim: int, dtype: Any) -> Array:

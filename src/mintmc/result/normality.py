@@ -14,7 +14,7 @@ import numpy as np
 
 from mintmc import check
 from mintmc.data import Uniform
-from mintmc.posterior import Params, Posterior, flatten
+from mintmc.posterior import Params, Posterior, check_alike, flatten
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,12 @@ def normality(
         raise ValueError("posterior must have its data in memory, got data on disk")
     each = jax.jit(model.each)(theta, posterior.rows)
     if other is not None:
-        each = each - jax.jit(model.each)(flatten(other, "other")[0], posterior.rows)
+        second = flatten(other, "other")[0]
+        check_alike("other", other, params, like="params")
+        each = each - jax.jit(model.each)(second, posterior.rows)
+    if not jnp.isfinite(each).all():
+        states = f"params={check.shown(params)}" + ("" if other is None else f" and other={check.shown(other)}")
+        raise ValueError(f"log_likelihood must be finite for all data, got another value at {states}")
     batching = Uniform(posterior.n)
 
     def one(key):
@@ -94,7 +99,8 @@ def normality(
     keys = jax.random.split(jax.random.key(seed), batches)
     t = np.asarray(jax.jit(lambda keys: jax.lax.map(one, keys))(keys), dtype=float)
     values = np.asarray(each, dtype=float)
-    z = (t - t.mean()) / t.std()
+    # Where all rows are alike, or in the batch, t is 0 and has no shape.
+    z = (t - t.mean()) / t.std() if t.std() > 0 else np.full_like(t, np.nan)
     return Normality(
         t=t,
         batch_size=m,

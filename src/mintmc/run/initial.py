@@ -36,7 +36,7 @@ def initial_states(init: Any, chains: int, key: Array) -> tuple[list[Array], Cal
     if isinstance(init, PerChain):
         each = _split(init.params, chains)
     elif callable(init):
-        each = [_called(init, jax.random.fold_in(key, chain)) for chain in range(chains)]
+        each = [check.called("init", init, jax.random.fold_in(key, chain)) for chain in range(chains)]
     else:
         each = [init] * chains
     name = "init(key)" if callable(init) else "init"
@@ -77,13 +77,3 @@ def _split(params: Params, chains: int) -> list[Params]:
         if not shape or shape[0] != chains:
             raise ValueError(f"init{name} must have a leading axis of chains={chains}, got shape {shape}")
     return [jax.tree.map(lambda leaf, i=i: np.asarray(leaf)[i], params) for i in range(chains)]
-
-
-def _called(init: Callable[[Array], Params], key: Array) -> Params:
-    try:
-        return init(key)
-    except Exception as error:  # whatever a user's function may raise
-        raise ValueError(
-            f"init must be params, PerChain(params) or a function of a key, got {check.shown(init)}, which raised "
-            f"{check.first_line(error)}"
-        ) from error

@@ -96,7 +96,7 @@ def sample(
     thin = check.integer("thin", thin, 1)
     seed = check.integer("seed", seed, 0, 2**32 - 1)
     check.integer("draws * thin", draws * thin, 1, most=check.LARGEST_COUNT)
-    out = None if out is None else check.path("out", out)
+    out = None if out is None else check.folder("out", out)
     progress = check.flag("progress", progress)
     check.instance("posterior", posterior, Posterior, "a mintmc.Posterior")
     check_sampler(sampler)

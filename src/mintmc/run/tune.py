@@ -83,7 +83,7 @@ def tune_ladder(
     """
     check.instance("posterior", posterior, Posterior, "a mintmc.Posterior")
     noise = check.number("noise", noise, 0)
-    draws = check.integer("draws", draws, 2)  # so that every pair is tried
+    draws = check.integer("draws", draws, 2, most=check.LARGEST_COUNT)  # so that every pair is tried
     rounds = check.integer("rounds", rounds, 1, most=check.LARGEST_COUNT)
     seed = check.integer("seed", seed, 0, 2**32 - 1 - rounds)  # every pilot has its own
     proposal = RandomWalk() if proposal is None else proposal

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import jax
-import numpy as np
 from jax import Array
 
 from mintmc import check
@@ -57,13 +56,6 @@ def check_has_data(posterior: Posterior) -> None:
     """Refuse a density without data."""
     if posterior.data is None:
         raise ValueError("posterior must have data to take mini-batches of, got a density without data")
-
-
-def check_alike(name: str, given: Params, params: Params) -> None:
-    """Refuse params of another structure than those of init."""
-    forms = [jax.tree.map(np.shape, tree) for tree in (given, params)]
-    if forms[0] != forms[1]:
-        raise ValueError(f"{name} must have the form of init, {check.form(params)}, got {check.form(given)}")
 
 
 def check_counted(posterior: Posterior) -> None:

@@ -12,9 +12,8 @@ from mintmc.acceptance.confidence import INEQUALITIES, Confidence
 from mintmc.acceptance.proxy import Proxy
 from mintmc.energy import Model
 from mintmc.kernels.base import Kernel
-from mintmc.posterior import Params, Posterior, flatten
+from mintmc.posterior import Params, Posterior, check_alike, flatten
 from mintmc.proposals import Proposal, RandomWalk
-from mintmc.samplers.base import check_alike
 from mintmc.samplers.growing import check_growing, check_growing_fits, growing_kernel
 
 

@@ -15,9 +15,9 @@ from mintmc.kernels.base import Kernel
 from mintmc.ladder import equi_energy
 from mintmc.ladder.ladder import MOST_RUNGS, Ladder
 from mintmc.ladder.rings import QuantileRings, RingRule, SpacedRings, check_rings, ring_count, subset_size
-from mintmc.posterior import Params, Posterior, flatten
+from mintmc.posterior import Params, Posterior, check_alike, flatten
 from mintmc.proposals import Langevin, Proposal, RandomWalk
-from mintmc.samplers.base import check_alike, check_proposal_fits, check_settings, on_vectors
+from mintmc.samplers.base import check_proposal_fits, check_settings, on_vectors
 
 
 @dataclass(frozen=True)

@@ -162,6 +162,10 @@ class TunaMH:
         check.number("temperature", self.temperature, 0)
         check.choice("temper", self.temper, TEMPERS)
 
+    @property
+    def _distance(self) -> Callable[[Params, Params], Array]:
+        return tuna.euclidean if self.distance is None else self.distance
+
     @classmethod
     def logistic(cls, x: Any, **settings: Any) -> TunaMH:
         """For log_sigmoid(y * x'theta) with y = -1 or +1: scales are |x_i|, the distance is Euclidean."""
@@ -177,7 +181,11 @@ class TunaMH:
         _check_without_gradient(self.proposal, posterior, params)
         if len(self.scales) != posterior.n:
             raise ValueError(f"scales must have n={posterior.n} numbers, got {len(self.scales)}")
-        check.scalar("distance", self.distance or tuna.euclidean, *[jax.tree.map(jnp.asarray, params)] * 2)
+        check.scalar(
+            "distance",
+            self._distance,
+            *[jax.tree.map(jnp.asarray, params)] * 2,
+        )
 
     def target_temperature(self, n: int) -> float:
         """The temperature of the distribution that its draws come from."""
@@ -192,7 +200,7 @@ class TunaMH:
             tuna.Settings(
                 target,
                 scales,
-                self.distance or tuna.euclidean,
+                self._distance,
                 float(self.chi),
                 proposal,
                 unravel,
