@@ -61,21 +61,29 @@ RELATED = {
     "params": {"log_likelihood", "init"},
     "data": {"log_likelihood"},
     "transform": {"data"},
+    "posterior": {"model"},
 }
 
 
-def unclear(error, argument, values):
-    """What is wrong with the answer to a mistake in an argument; None if nothing is. ``values`` are all, it first."""
+def unclear(error, argument, given):
+    """What is wrong with the answer to a mistake in one of the arguments given; None if nothing is."""
     if not isinstance(error, (ValueError, TypeError, OSError, ImportError)) or isinstance(error, UnicodeError):
         return f"a {type(error).__name__}"
-    message = str(error)
+    message, value = str(error), given[argument]
     if len(message) > 1000 or "\n" in message.strip():
         return "more than a line"
-    if not any(re.search(rf"\b{name}\b", message) for name in {argument} | RELATED.get(argument, set())):
+    if isinstance(value, Path) and message.startswith(f"{value} must"):
+        return None  # what is wrong with a file
+    names = {argument} | RELATED.get(argument, set())
+    if not any(re.search(rf"\b{name}\b", message) for name in names):
         return "no word of the argument"
-    # Of a function, what it returns or raises is told.
-    told = callable(values[0]) and " got " in message
-    if not told and not any(word.lower() in message.lower() for value in values for word in _ways_to_tell(value)):
+    got = message.partition(" got ")[2].lower()
+    if got and callable(value):
+        return None  # of a function, what it returns or raises is told
+    # What is wrong may be another argument, seen from this one: "rings must be ... with truncate=True, got ...".
+    told = [given[name] for name in given if re.search(rf"\b{name}\b", message)]
+    ways = [word.lower() for each in (value, *told) for word in _ways_to_tell(each)]
+    if not any(way in got or f"{argument}={way}" in message.lower() for way in ways):
         return "no word of the value"
     return None
 
@@ -83,17 +91,24 @@ def unclear(error, argument, values):
 def _ways_to_tell(value):
     """How a message may show a value: whole, by its kind, or by one of its parts."""
     words = {check.shown(value), type(value).__name__, getattr(value, "__name__", None)}
-    words |= {str(getattr(value, name, "")) or None for name in ("dtype", "shape", "size")}
-    for convert in (str, lambda value: f"{float(value):g}", lambda value: str(np.asarray(value).dtype)):
+    words |= {"neither"} if value is None else set()
+    for convert in (
+        str,
+        lambda value: f"{float(value):g}",
+        lambda value: f"dtype {np.asarray(value).dtype}"[:9],  # an int32 may have become an int64
+        lambda value: f"shape {np.shape(value)}",
+        lambda value: str(sum(np.size(leaf) for leaf in jax.tree.leaves(value))),
+    ):
         try:
             words.add(convert(value))
-        except (RuntimeError, TypeError, ValueError, ArithmeticError, Warning):
+        except (RuntimeError, TypeError, ValueError, ArithmeticError, MemoryError, Warning):
             continue
     if isinstance(value, mintmc.Posterior):
         words.add("a density without data")
     if isinstance(value, mintmc.PerChain):
         words |= _ways_to_tell(value.params)
     if isinstance(value, dict):
+        words |= {repr(key) for key in value}
         value = list(value.values())
     if isinstance(value, (list, tuple, range, pandas.Series)) or getattr(value, "ndim", 0):
         words |= {"[]", "()"} if len(value) == 0 else set()

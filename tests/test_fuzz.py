@@ -19,6 +19,7 @@ X = np.random.default_rng(0).normal(size=N)
 X2 = np.stack([X, X[::-1]], axis=1)
 SIGNS = np.where(X > 0, 1.0, -1.0)
 LADDER = mintmc.Ladder([1, 4])
+NEW = "a new folder"
 NEVER_BUILT = {"Audit", "Bound", "Diagnosis", "Normality"}
 """Results, which users read and do not make, and a protocol."""
 
@@ -144,14 +145,14 @@ def calls(tmp_path_factory):
     tree = mintmc.sample(normal, sampler, init=0.0, **settings, progress=False, out=store)
 
     def prepare(source, out, columns, transform, seed, memory, progress):
-        out = folder / str(next(number)) if out == "new" else out
+        out = folder / str(next(number)) if out is NEW else out
         settings = {"columns": columns, "transform": transform, "seed": seed, "memory": memory, "progress": progress}
         return mintmc.prepare(source, out, **settings)
 
     defaults = {"columns": None, "transform": None, "seed": 0, "memory": 2**20, "progress": None}
     from_files = {
         "open_data": (mintmc.open_data, {"source": folder / "x.npy"}),
-        "prepare": (prepare, {"source": folder / "x.npy", "out": "new", **defaults}),
+        "prepare": (prepare, {"source": folder / "x.npy", "out": NEW, **defaults}),
         "resume": (mintmc.resume, {"path": store, "posterior": normal, "progress": False}),
         "audit_rung": (mintmc.audit_rung, {"posterior": normal, "tree": tree, "rung": 1, "init": 0.0}),
         "diagnose": (mintmc.diagnose, {"tree": tree}),
@@ -181,29 +182,28 @@ def arguments(call):
 
 def mistakes(calls):
     """Every argument of every call with every value of the pool."""
-    return [(name, argument, i) for name in calls for argument in arguments(calls[name][0]) for i in range(len(POOL))]
+    return [(name, {argument: value}) for name in calls for argument in arguments(calls[name][0]) for value in POOL]
 
 
-def fault(call, good, argument, value):
-    """What is wrong with the answer; None if it is a success or a clear refusal."""
+def fault(call, good, wrong):
+    """What is wrong with the answer to wrong arguments; None if it is a success or a clear refusal of one of them."""
     try:
         with deadline(20):
-            call(**{**good, argument: value})
+            call(**{**good, **wrong})
     except ReachedError:
         return None
     except Exception as error:
-        found = unclear(error, argument, [value, *good.values()])
-        return found and f"{found}: {type(error).__name__}: {error}"
+        found = [unclear(error, argument, {**good, **wrong}) for argument in wrong]
+        return None if None in found else f"{found[0]}: {type(error).__name__}: {error}"
     return None
 
 
 def judge(calls, chosen):
     found = {}
-    for name, argument, i in chosen:
-        call, good = calls[name]
-        answer = fault(call, good, argument, POOL[i])
+    for name, wrong in chosen:
+        answer = fault(*calls[name], wrong)
         if answer is not None:
-            found[f"{name}({argument}={check.shown(POOL[i])})"] = answer
+            found[f"{name}({', '.join(f'{key}={check.shown(value)}' for key, value in wrong.items())})"] = answer
     assert not found, "\n".join(f"{call}: {answer}" for call, answer in found.items())
 
 
@@ -222,8 +222,17 @@ def test_what_is_meant_to_be_right_is(name, reached):
 @pytest.mark.usefixtures("reached")
 def test_two_thousand_mistakes_end_in_a_clear_line(calls):
     every = mistakes(calls)
-    chosen = np.random.default_rng(0).permutation(len(every))[:2000]
-    judge(calls, [every[i] for i in chosen])
+    judge(calls, [every[i] for i in np.random.default_rng(0).permutation(len(every))[:2000]])
+
+
+@pytest.mark.usefixtures("reached")
+def test_two_mistakes_at_once_end_in_a_clear_line(calls):
+    rng, chosen = np.random.default_rng(1), []
+    several = [name for name in calls if len(arguments(calls[name][0])) > 1]
+    for name in rng.choice(several, 500):
+        pair = rng.choice(arguments(calls[name][0]), 2, replace=False)
+        chosen.append((name, {str(argument): POOL[rng.integers(len(POOL))] for argument in pair}))
+    judge(calls, chosen)
 
 
 @pytest.mark.slow
@@ -238,9 +247,9 @@ def test_all_mistakes_end_in_a_clear_line(calls):
         (ValueError("batch_size must be at least 1, got -1"), None),
         (KeyError("batch_size -1"), "a KeyError"),
         (ValueError("must be at least 1, got -1"), "no word of the argument"),
-        (ValueError("batch_size must be at least 1, got another"), "no word of the value"),
+        (ValueError("batch_size must be at least -1, got another"), "no word of the value"),
         (ValueError("batch_size\n-1"), "more than a line"),
     ],
 )
 def test_the_judge_tells_clear_answers_from_others(answer, found):
-    assert unclear(answer, "batch_size", [-1]) == found
+    assert unclear(answer, "batch_size", {"batch_size": -1}) == found

@@ -38,7 +38,7 @@ class _Short(reprlib.Repr):
         self.maxother = self.maxstring = _LONGEST
 
     def repr1(self, x: Any, level: int) -> str:
-        if isinstance(x, int) and abs(x) > LARGEST:  # Python itself refuses to print a very long one
+        if isinstance(x, int) and abs(x) >= 10**30:  # Python itself refuses to print a very long one
             return f"about {'-' * (x < 0)}10^{round((abs(x).bit_length() - 1) * math.log10(2))}"
         if isinstance(x, (np.ndarray, jax.Array)) and x.size > _MOST_SHOWN:
             return f"an array of {x.dtype} and shape {x.shape}"

@@ -73,11 +73,11 @@ def prepare(
         check.function("progress", progress)
     report = (lambda done, total: None) if progress is None else functools.partial(check.called, "progress", progress)
     out = check.path("out", out)
-    partial = out.with_name(out.name + ".partial")
     if out.exists() or out.is_symlink():
-        raise FileExistsError(f"out must not exist yet, got {out}")
+        raise FileExistsError(f"out must not exist yet, got {check.shown(str(out))}")
     if not out.parent.is_dir():
         raise FileNotFoundError(f"out must be in an existing folder, got {out}")
+    partial = out.with_name(out.name + ".partial")
     data = open_data(source, columns, transform)
     for name, leaf in named_leaves(data.example):
         if leaf.size == 0:
