@@ -147,6 +147,7 @@ class Posterior:
         # One compilation for each structure of params, kept as long as the posterior.
         structure = str(jax.tree.map(jnp.shape, unravel(theta)))
         if structure not in self._compiled:
+            check_counted(self)
             self.check_functions(unravel(theta), "params")
             self._compiled[structure] = jax.jit(self.model(unravel, theta.size).density)
         density = self._compiled[structure](theta, self.rows)
@@ -189,6 +190,13 @@ def flatten(params: Params, name: str) -> tuple[Array, Callable[[Array], Params]
         if not np.isfinite(native(array)).all():
             raise ValueError(f"{name}{path} must fit {native(array).dtype}, got {check.shown(leaf)}")
     return ravel_pytree(jax.tree.map(jnp.asarray, params))
+
+
+def check_counted(posterior: Posterior) -> None:
+    """Refuse more rows than full passes, and programs that pick single rows, can count."""
+    if posterior.n > check.LARGEST_COUNT:
+        wanted = f"at most {check.LARGEST_COUNT} rows for full passes (MINT and SGLD make none)"
+        raise ValueError(f"data must have {wanted}, got n = {posterior.n}")
 
 
 def check_alike(name: str, given: Params, params: Params, like: str = "init") -> None:

@@ -80,7 +80,7 @@ class Ladder:
         while (rows := smallest_batch * growth ** len(sizes)) < n and (most is None or len(sizes) < most - 1):
             sizes.append(int(rows))
             if len(sizes) == MOST_RUNGS:
-                raise ValueError(f"growth must be so large that {MOST_RUNGS} rungs reach n={n}, got {growth:.12g}")
+                raise ValueError(f"growth must be so large that {MOST_RUNGS} rungs reach n={n}, got {growth}")
         if most is not None and len(sizes) < most - 1:
             raise ValueError(f"rungs must be at most {len(sizes) + 1} for batches smaller than n, got {rungs}")
         sizes.reverse()

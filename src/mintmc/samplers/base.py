@@ -58,12 +58,6 @@ def check_has_data(posterior: Posterior) -> None:
         raise ValueError("posterior must have data to take mini-batches of, got a density without data")
 
 
-def check_counted(posterior: Posterior) -> None:
-    """Refuse more rows than programs that pick single ones can count."""
-    if posterior.n > check.LARGEST_COUNT:
-        raise ValueError(f"data must have at most {check.LARGEST_COUNT} rows for this sampler, got n = {posterior.n}")
-
-
 def check_settings(sampler: Any) -> None:
     """What all samplers share: numbers of any kind are stored as Python's, and a proposal is one."""
     check.plain(sampler)

@@ -15,7 +15,7 @@ from mintmc.kernels.base import Kernel
 from mintmc.ladder import equi_energy
 from mintmc.ladder.ladder import MOST_RUNGS, Ladder
 from mintmc.ladder.rings import QuantileRings, RingRule, SpacedRings, check_rings, ring_count, subset_size
-from mintmc.posterior import Params, Posterior, check_alike, flatten
+from mintmc.posterior import Params, Posterior, check_alike, check_counted, flatten
 from mintmc.proposals import Langevin, Proposal, RandomWalk
 from mintmc.samplers.base import check_proposal_fits, check_settings, on_vectors
 
@@ -102,6 +102,7 @@ class EquiEnergy:
     def check(self, posterior: Posterior, params: Params) -> None:
         """Refuse settings that do not fit the posterior or its parameters."""
         self.ladder.check_against(posterior.n)
+        check_counted(posterior)
         check_proposal_fits(self.proposal, posterior, params)
         check_reference(self.reference, params)
 

@@ -17,9 +17,9 @@ from mintmc.energy import TEMPERS, Model, Tempered
 from mintmc.kernels import firefly, tuna
 from mintmc.kernels.base import Kernel
 from mintmc.kernels.bounds import Bound
-from mintmc.posterior import Params, Posterior
+from mintmc.posterior import Params, Posterior, check_counted
 from mintmc.proposals import Proposal, RandomWalk
-from mintmc.samplers.base import check_counted, check_has_data, check_proposal_fits, check_settings, on_vectors
+from mintmc.samplers.base import check_has_data, check_proposal_fits, check_settings, on_vectors
 
 
 @dataclass(frozen=True, eq=False)

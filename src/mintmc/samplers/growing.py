@@ -14,8 +14,8 @@ from mintmc.data import BATCHINGS
 from mintmc.energy import TEMPERS, Model, Tempered
 from mintmc.kernels import metropolis
 from mintmc.kernels.base import Kernel
-from mintmc.posterior import Params, Posterior
-from mintmc.samplers.base import check_counted, check_has_data, check_proposal_fits, check_settings, on_vectors
+from mintmc.posterior import Params, Posterior, check_counted
+from mintmc.samplers.base import check_has_data, check_proposal_fits, check_settings, on_vectors
 
 
 def check_growing(sampler: Any) -> None:

@@ -14,7 +14,7 @@ from mintmc.data import BATCHINGS
 from mintmc.energy import TEMPERS, Model, Tempered
 from mintmc.kernels import metropolis
 from mintmc.kernels.base import Kernel
-from mintmc.posterior import Params, Posterior
+from mintmc.posterior import Params, Posterior, check_counted
 from mintmc.proposals import Proposal, RandomWalk
 from mintmc.samplers.base import check_has_data, check_proposal_fits, check_settings, on_vectors
 
@@ -59,6 +59,7 @@ class MetropolisHastings:
         """Refuse settings that do not fit the posterior or its parameters."""
         if posterior.data is None and self.temper == "likelihood":
             raise ValueError("temper must be 'posterior' for a density without data, got 'likelihood'")
+        check_counted(posterior)
         check_proposal_fits(self.proposal, posterior, params)
 
     def target_temperature(self, n: int) -> float:

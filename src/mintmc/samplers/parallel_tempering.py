@@ -14,7 +14,7 @@ from mintmc.energy import Density, Model
 from mintmc.kernels.base import Kernel
 from mintmc.ladder import parallel_tempering
 from mintmc.ladder.ladder import Ladder
-from mintmc.posterior import Params, Posterior
+from mintmc.posterior import Params, Posterior, check_counted
 from mintmc.proposals import Proposal, RandomWalk
 from mintmc.samplers.base import check_proposal_fits, check_settings, on_vectors
 from mintmc.samplers.equi_energy import check_reference
@@ -72,6 +72,7 @@ class ParallelTempering:
     def check(self, posterior: Posterior, params: Params) -> None:
         """Refuse settings that do not fit the posterior or its parameters."""
         self.ladder.check_against(posterior.n)
+        check_counted(posterior)
         check_proposal_fits(self.proposal, posterior, params)
         check_reference(self.reference, params)
 
