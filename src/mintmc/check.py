@@ -232,18 +232,18 @@ def folder(name: str, value: Any) -> Path:
     return place
 
 
-def tree(value: Any, *groups: str, name: str = "tree") -> Any:
-    """Check what ``mintmc.sample`` returned; it must have the groups."""
+def tree(value: Any, *groups: str, attributes: Sequence[str] = ()) -> Any:
+    """Check what ``mintmc.sample`` returned, or another tree with such groups and attributes."""
     from xarray import DataTree
 
     if not isinstance(value, DataTree):
-        raise TypeError(f"{name} must be what mintmc.sample returned, an xarray.DataTree, got {shown(value)}")
+        raise TypeError(f"tree must be what mintmc.sample returned, an xarray.DataTree, got {shown(value)}")
     for group in groups:
         if group not in value.children:
-            raise ValueError(f"{name} must have a group {group}, got {sorted(map(str, value.children))}")
-    for attribute in ("sampler_settings", "temperature"):
+            raise ValueError(f"tree must have a group {group}, got {sorted(map(str, value.children))}")
+    for attribute in attributes:
         if attribute not in value.attrs:
-            raise ValueError(f"{name} must be what mintmc.sample returned, got one without attribute {attribute}")
+            raise ValueError(f"tree must be what mintmc.sample returned, got one without attribute {attribute}")
     return value
 
 

@@ -20,6 +20,7 @@ MAX_NOISE = 4.0
 """Above this the penalty rejects most moves, and normality of the tails matters."""
 MAX_HEATING = 1.05
 IMPLIED = "temperature that the noise implies"
+_ATTRIBUTES = ("temperature", "sampler_settings", "undefined_moves", "data_touched_setup")
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def diagnose(tree: xarray.DataTree) -> Diagnosis:
     >>> mintmc.diagnose(tree).trusted
     True
     """
-    group = draws_group(check.tree(tree, "sample_stats"))
+    group = draws_group(check.tree(tree, "sample_stats", attributes=_ATTRIBUTES))
     settings = settings_of(tree)
     numbers = {
         "temperature": float(tree.attrs["temperature"]),

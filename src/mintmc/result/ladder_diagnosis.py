@@ -56,7 +56,7 @@ def diagnose_ladder(tree: xarray.DataTree, labels: Any = None) -> Diagnosis:
     >>> diagnose_ladder(tree).trusted
     True
     """
-    check.tree(tree, "ladder")
+    check.tree(tree, "ladder", attributes=("sampler_settings",))
     rungs, exchange, ladder = summary(tree), _exchange(tree), _ladder(tree)
     numbers: dict[str, float] = {
         "rungs": len(rungs.temperature),

@@ -93,7 +93,7 @@ def audit_rung(
     True
     """
     check.instance("posterior", posterior, Posterior, "a mintmc.Posterior")
-    ladder: Any = check.tree(tree, "ladder")["ladder"]
+    ladder: Any = check.tree(tree, "ladder", attributes=("sampler_settings",))["ladder"]
     rung = check.integer("rung", rung, 0, ladder.sizes["rung"] - 1, "the hottest")
     if settings_of(tree).get("truncate"):
         raise ValueError("tree must be of a run with truncate=False: the energies of its rungs are cut off, got True")
