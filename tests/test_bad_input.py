@@ -10,6 +10,7 @@ import pytest
 import xarray
 
 import mintmc
+from mintmc.run.lane import Task
 
 X = np.random.default_rng(0).normal(size=100)
 
@@ -542,3 +543,8 @@ def test_numbers_that_jax_has_are_taken(dtype):
     data = np.array([0, 1, 1]).astype(dtype)
     np.testing.assert_array_equal(make(data=data).data.rows, data)
     assert make(data=data).energy({"mean": 1.0}) == pytest.approx(0.5)
+
+
+def test_the_first_step_knows_more_rows_than_32_bits_count():
+    task = Task(large(), None, [], None, None, seed=0, draws=1, warmup=1, thin=1)
+    assert float(task.first_step(3.0)) == pytest.approx(1e-9**0.5)

@@ -195,7 +195,7 @@ def flatten(params: Params, name: str) -> tuple[Array, Callable[[Array], Params]
 def check_counted(posterior: Posterior) -> None:
     """Refuse more rows than full passes, and programs that pick single rows, can count."""
     if posterior.n > check.LARGEST_COUNT:
-        wanted = f"at most {check.LARGEST_COUNT} rows for full passes (MINT and SGLD make none)"
+        wanted = f"at most {check.LARGEST_COUNT} rows for full passes (MINT, SGLD and SGHMC make none)"
         raise ValueError(f"data must have {wanted}, got n = {posterior.n}")
 
 
