@@ -1,10 +1,16 @@
 """Every mistake is refused before anything compiles, by argument, with what is allowed and the value."""
 
+from decimal import Decimal
+from fractions import Fraction
+
 import jax.numpy as jnp
 import numpy as np
+import pandas
 import pytest
+import xarray
 
 import mintmc
+from mintmc.run.lane import Task
 
 X = np.random.default_rng(0).normal(size=100)
 
@@ -29,6 +35,12 @@ def with_bad(value):
     data = X.copy()
     data[17] = value
     return data
+
+
+def large():
+    posterior = make()
+    posterior.data.n = 3_000_000_000
+    return posterior
 
 
 def mint(**settings):
@@ -277,6 +289,232 @@ MISTAKES = {
         ValueError,
         "proposal Langevin needs a log density that JAX can differentiate",
     ),
+    "a class for a sampler": (
+        lambda: run(sampler=mintmc.MINT),
+        TypeError,
+        r"sampler must be a mintmc sampler such as MINT\(...\), got the class MINT: call it",
+    ),
+    "half a sampler": (
+        lambda: run(sampler=type("Half", (), {"kernel": None})()),
+        TypeError,
+        r"sampler must be a mintmc sampler such as MINT\(...\), got <.*Half object",
+    ),
+    "a class for a proposal": (
+        lambda: mint(alpha=0.5, proposal=mintmc.RandomWalk),
+        TypeError,
+        "proposal must be RandomWalk, .*got the class RandomWalk: call it",
+    ),
+    "a class for a ladder": (
+        lambda: mintmc.EquiEnergy(mintmc.Ladder),
+        TypeError,
+        "ladder must be a mintmc.Ladder, got the class Ladder: call it",
+    ),
+    "likelihood a tuple": (
+        lambda: run(make(lambda p, x: (x, p["mean"]))),
+        ValueError,
+        r"log_likelihood must return a scalar, got \(float32\[\], float32\[\]\) for params like init",
+    ),
+    "likelihood a word": (
+        lambda: run(make(lambda p, x: "high")),
+        ValueError,
+        "log_likelihood must return a scalar, got 'high'",
+    ),
+    "likelihood nothing": (lambda: run(make(lambda p, x: None)), ValueError, "log_likelihood must return .*got None"),
+    "likelihood complex": (
+        lambda: run(make(lambda p, x: p["mean"] * 1j)),
+        TypeError,
+        "log_likelihood must return a float, got dtype complex64",
+    ),
+    "likelihood not traceable": (
+        lambda: run(make(lambda p, x: float(x))),
+        TypeError,
+        "log_likelihood must be written with jax.numpy, so that JAX can trace it, got ConcretizationTypeError",
+    ),
+    "prior not traceable": (
+        lambda: run(make(log_prior=lambda p: 0.0 if p["mean"] > 0 else 1.0)),
+        TypeError,
+        "log_prior must be written with jax.numpy, so that JAX can trace it, got TracerBoolConversionError",
+    ),
+    "params of another structure": (
+        lambda: run(init={"mu": 0.0}),
+        ValueError,
+        r"log_likelihood must work for params like init, \{'mu': float32\[\]\} and a row of data, float32\[\], "
+        "got KeyError: 'mean'",
+    ),
+    "params of another structure, with gradients": (
+        lambda: run(init={"mu": 0.0}, sampler=mint(alpha=0.5, proposal=mintmc.Langevin())),
+        ValueError,
+        "log_likelihood must work for params like init, .*got KeyError: 'mean'",
+    ),
+    "prior of another structure": (
+        lambda: run(make(log_prior=lambda p: p["sd"])),
+        ValueError,
+        "log_prior must work for params like init, .*got KeyError: 'sd'",
+    ),
+    "energy of another structure": (
+        lambda: make().energy({"mu": 0.0}),
+        ValueError,
+        "log_likelihood must work for params like params, .*got KeyError: 'mean'",
+    ),
+    "a start that fails": (
+        lambda: run(init=lambda key: {}["mean"]),
+        ValueError,
+        "init must work for .*got KeyError: 'mean'",
+    ),
+    "half-precision params": (
+        lambda: run(init={"mean": np.float16(0)}),
+        TypeError,
+        r"init\['mean'\] must be float32 or float64, got dtype float16",
+    ),
+    "params of 128 bits": (
+        lambda: run(init={"mean": np.longdouble(0)}),
+        TypeError,
+        r"init\['mean'\] must be float32 or float64, got dtype (float128|longdouble)",
+    ),
+    "params too large for float32": (
+        lambda: run(init={"mean": 1e300}),
+        ValueError,
+        r"init\['mean'\] must fit float32, got 1e\+300",
+    ),
+    "keys without order": (
+        lambda: run(init={1: 0.0, "mean": 0.0}),
+        ValueError,
+        "init must be a pytree of arrays, got {1: 0.0, 'mean': 0.0}",
+    ),
+    "reference of another structure": (
+        lambda: run(sampler=mintmc.ParallelTempering(mintmc.Ladder([1, 2]), reference={"mu": 0.0}), init={"mean": 0.0}),
+        ValueError,
+        "reference must have the form of init, .*'mean'.*got {'mu': 0.0}",
+    ),
+    "a table": (
+        lambda: make(data=pandas.DataFrame({"x": X})),
+        TypeError,
+        r"data must be an array or a pytree of arrays, such as {'x': table\['x'\].to_numpy.*, got a table, DataFrame",
+    ),
+    "a list of numbers": (
+        lambda: make(data=[1.0, 2.0]),
+        ValueError,
+        r"data\[0\] must have a leading axis .*pass np.array\(list\).*got a scalar, 1.0",
+    ),
+    "no data": (lambda: make(data=None), ValueError, "data must hold at least one array, got None"),
+    "ragged data": (
+        lambda: make(data={"x": np.array([[1.0], [2.0, 3.0]], object)}),
+        TypeError,
+        r"data\['x'\] must be an array of numbers, got dtype object",
+    ),
+    "data of 128 bits": (
+        lambda: make(data=X.astype(np.longdouble)),
+        TypeError,
+        "data must be an array of numbers, got dtype (float128|longdouble)",
+    ),
+    "durations": (
+        lambda: make(data=np.arange(3).astype("m8[s]")),
+        TypeError,
+        r"data must be an array of numbers, got dtype timedelta64\[s\]",
+    ),
+    "dates": (
+        lambda: make(data=np.arange(3).astype("M8[s]")),
+        TypeError,
+        r"data must be an array of numbers, got dtype datetime64\[s\]",
+    ),
+    "no such file": (
+        lambda: make(data="nowhere.npy"),
+        FileNotFoundError,
+        "data must be an existing file or folder, got 'nowhere.npy'",
+    ),
+    "remote data": (
+        lambda: make(data="s3://bucket/x.npy"),
+        ValueError,
+        r"data must be a local path \(remote stores are not supported\), got 's3://bucket/x.npy'",
+    ),
+    "a remote store": (
+        lambda: run(out="s3://bucket/run.zarr"),
+        ValueError,
+        r"out must be a local path \(remote stores are not supported\), got 's3://bucket/run.zarr'",
+    ),
+    "a store nowhere": (lambda: run(out=""), ValueError, "out must be a path that the system accepts, got ''"),
+    "a store no path": (lambda: run(out=3), TypeError, "out must be a path, a string or a pathlib.Path, got 3"),
+    "a store in a file": (
+        lambda: run(out="/dev/null/run.zarr"),
+        ValueError,
+        "out must be in a folder, got '/dev/null/run.zarr', where /dev/null is a file",
+    ),
+    "a run no path": (
+        lambda: mintmc.resume(3, make()),
+        TypeError,
+        "path must be a path, a string or a pathlib.Path, got 3",
+    ),
+    "no tree to diagnose": (
+        lambda: mintmc.diagnose({"posterior": 3}),
+        TypeError,
+        "tree must be what mintmc.sample returned, an xarray.DataTree, got {'posterior': 3}",
+    ),
+    "no tree to plot": (lambda: mintmc.plot_ladder(3), TypeError, "tree must be what mintmc.sample returned.*got 3"),
+    "no tree of modes": (lambda: mintmc.mode_weights(3), TypeError, "tree must be what mintmc.sample returned.*got 3"),
+    "no tree of a ladder": (
+        lambda: mintmc.diagnose_ladder(3),
+        TypeError,
+        "tree must be what mintmc.sample returned.*got 3",
+    ),
+    "no tree to audit": (
+        lambda: mintmc.audit_rung(make(), 3, 0, init={"mean": 0.0}),
+        TypeError,
+        "tree must be what mintmc.sample returned.*got 3",
+    ),
+    "a tree of someone else": (
+        lambda: mintmc.plot_ladder(xarray.DataTree()),
+        ValueError,
+        r"tree must have a group ladder, got \[\]",
+    ),
+    "more rows than are counted": (
+        lambda: run(large(), mintmc.BarkerMH()),
+        ValueError,
+        r"data must have at most 2147483647 rows for full passes .*got n = 3000000000",
+    ),
+    "more rows than a pass counts": (
+        lambda: run(large(), mintmc.MetropolisHastings()),
+        ValueError,
+        r"data must have at most 2147483647 rows for full passes .*got n = 3000000000",
+    ),
+    "a feed beyond everything": (
+        lambda: mintmc.EquiEnergy(mintmc.Ladder([1, 2]), feed=10**400),
+        ValueError,
+        r"feed must be in \[1, 2147483647\], got about 10\^400",
+    ),
+    "draws beyond everything": (lambda: run(draws=10**400), ValueError, r"draws must be in .*got about 10\^400"),
+    "warm-up beyond everything": (lambda: run(warmup=10**400), ValueError, r"warmup must be in .*got about 10\^400"),
+    "chains beyond everything": (lambda: run(chains=10**9), ValueError, "chains must be in .*got 1000000000"),
+    "a number beyond floats": (
+        lambda: mint(temperature=10**400),
+        ValueError,
+        r"temperature must be in \(1, inf\), got about 10\^400",
+    ),
+    "an array for a number": (
+        lambda: mint(alpha=np.array([0.5])),
+        TypeError,
+        r"alpha must be a number in \(0, 1\), got array\(\[0.5\]\)",
+    ),
+    "an array for a word": (
+        lambda: mint(alpha=0.5, estimator=np.array(["common", "recycled"])),
+        ValueError,
+        "estimator must be one of 'common'.*got array",
+    ),
+    "a million numbers for one": (
+        lambda: mint(alpha=np.zeros(10**6)),
+        TypeError,
+        r"alpha must be a number .*got an array of float64 and shape \(1000000,\)$",
+    ),
+    "progress a word": (lambda: run(progress="yes"), TypeError, "progress must be True or False, got 'yes'"),
+    "a ladder without end": (
+        lambda: mintmc.Ladder.mint(10**9, 2, 1 + 1e-12, 0.5),
+        ValueError,
+        "growth must be so large that 10000 rungs reach n=1000000000, got 1.000000000001",
+    ),
+    "rungs without end": (
+        lambda: mintmc.Ladder.geometric(10, 10**9),
+        ValueError,
+        r"rungs must be in \[2, 10000\], got 1000000000",
+    ),
     "normality batch": (
         lambda: mintmc.normality(make(), {"mean": 0.0}, 500),
         ValueError,
@@ -291,3 +529,22 @@ def test_mistake_is_refused(name):
     call, error, message = MISTAKES[name]
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("half", [np.float32(0.5), np.array(0.5), jnp.float32(0.5), Decimal("0.5"), Fraction(1, 2)])
+def test_numbers_of_any_kind_are_stored_as_python_has_them(half):
+    sampler = mint(alpha=half, proposal=mintmc.RandomWalk(step_size=half), penalty=np.bool(True))
+    assert sampler == mint(alpha=0.5, proposal=mintmc.RandomWalk(step_size=0.5))
+    assert type(sampler.alpha) is float
+
+
+@pytest.mark.parametrize("dtype", ["f2", ">f8", ">i4", "?"])
+def test_numbers_that_jax_has_are_taken(dtype):
+    data = np.array([0, 1, 1]).astype(dtype)
+    np.testing.assert_array_equal(make(data=data).data.rows, data)
+    assert make(data=data).energy({"mean": 1.0}) == pytest.approx(0.5)
+
+
+def test_the_first_step_knows_more_rows_than_32_bits_count():
+    task = Task(large(), None, [], None, None, seed=0, draws=1, warmup=1, thin=1)
+    assert float(task.first_step(3.0)) == pytest.approx(1e-9**0.5)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -14,7 +14,9 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from mintmc import check
-from mintmc.data import ArrayData, DiskData, Rows, named_leaves, open_data, row_count
+from mintmc.data import ArrayData, DiskData, Rows, named_leaves, row_count
+from mintmc.data.array import native
+from mintmc.data.formats import find
 from mintmc.energy import Density, Model, Referenced, block_size
 
 _ROWS_AT_A_TIME = 2**16
@@ -91,8 +93,9 @@ class Posterior:
         """The same posterior as a function of the flat vector that ``unravel`` turns into params."""
         log_likelihood, log_prior = self.log_likelihood, self.log_prior
         source = self.data if isinstance(self.data, DiskData) else None
+        each = None if log_likelihood is None else (lambda theta, datum: log_likelihood(unravel(theta), datum))
         return Model(
-            log_likelihood=log_likelihood and (lambda theta, datum: log_likelihood(unravel(theta), datum)),
+            log_likelihood=each,
             log_prior=lambda theta: jnp.asarray(log_prior(unravel(theta)), theta.dtype),
             n=self.n,
             block=block_size(self.n, self.data.numbers_per_row, dim, on_disk=source is not None) if self.data else 1,
@@ -120,6 +123,16 @@ class Posterior:
             both = beside(data.read(0, data.n) if data else None)
         return Posterior(lambda params, datum: log_likelihood(params, datum.rows), both, self.log_prior)
 
+    def check_functions(self, params: Params, name: str) -> None:
+        """Refuse functions that do not give one float for such params, without running them."""
+        shape = jax.eval_shape(lambda: jax.tree.map(jnp.asarray, params))
+        like = f"params like {name}, {check.form(shape)}"
+        check.scalar("log_density" if self.data is None else "log_prior", self.log_prior, shape, takes=like)
+        if self.data is not None and self.log_likelihood is not None:
+            datum = jax.tree.map(lambda leaf: leaf[0], self.data.read(0, 1))
+            takes = f"{like} and a row of data, {check.form(datum)}"
+            check.scalar("log_likelihood", self.log_likelihood, shape, datum, takes=takes)
+
     def density(self, params: Params) -> Density:
         """Log prior and log-likelihood on all data, as the samplers keep them."""
         return self._density(*flatten(params, "params"))
@@ -134,6 +147,8 @@ class Posterior:
         # One compilation for each structure of params, kept as long as the posterior.
         structure = str(jax.tree.map(jnp.shape, unravel(theta)))
         if structure not in self._compiled:
+            check_counted(self)
+            self.check_functions(unravel(theta), "params")
             self._compiled[structure] = jax.jit(self.model(unravel, theta.size).density)
         density = self._compiled[structure](theta, self.rows)
         if isinstance(self.data, DiskData):
@@ -150,28 +165,48 @@ def _source(data: Rows) -> ArrayData | DiskData:
     """Where observations live: what is on disk already stays there."""
     if isinstance(data, (ArrayData, DiskData)):
         return data
-    if isinstance(data, (str, Path, np.memmap)) or type(data).__module__.startswith("zarr."):
-        return open_data(data)
+    if isinstance(data, (str, os.PathLike, np.memmap)) or type(data).__module__.startswith("zarr."):
+        return DiskData(find(data, None, "data"))
     return ArrayData(data)
 
 
 def flatten(params: Params, name: str) -> tuple[Array, Callable[[Array], Params]]:
     """Params as one float vector, and the function that undoes it."""
-    leaves = named_leaves(params)
+    leaves = named_leaves(params, name)
     if not leaves:
-        raise ValueError(f"{name} must hold at least one array of floats, got {params!r}")
+        raise ValueError(f"{name} must hold at least one array of floats, got {check.shown(params)}")
     for path, leaf in leaves:
         try:
             array = np.asarray(leaf)
-        except (TypeError, ValueError):
-            raise TypeError(f"{name}{path} must be an array of floats, got {leaf!r}") from None
-        if not np.issubdtype(array.dtype, np.floating):
-            raise TypeError(f"{name}{path} must be an array of floats, got dtype {array.dtype}")
+        except Exception:  # an object with ideas of its own
+            raise TypeError(f"{name}{path} must be an array of floats, got {check.shown(leaf)}") from None
+        if array.dtype not in (np.float32, np.float64):
+            wanted = "float32 or float64" if array.dtype.kind == "f" else "an array of floats"
+            raise TypeError(f"{name}{path} must be {wanted}, got {_described(leaf, array)}")
         if array.size == 0:
             raise ValueError(f"{name}{path} must not be empty, got shape {array.shape}")
         if not np.isfinite(array).all():
-            raise ValueError(f"{name}{path} must be finite, got {array}")
+            raise ValueError(f"{name}{path} must be finite, got {check.shown(leaf)}")
+        if not np.isfinite(native(array)).all():
+            raise ValueError(f"{name}{path} must fit {native(array).dtype}, got {check.shown(leaf)}")
     return ravel_pytree(jax.tree.map(jnp.asarray, params))
+
+
+def check_counted(posterior: Posterior) -> None:
+    """Refuse more rows than full passes, and programs that pick single rows, can count."""
+    if posterior.n > check.LARGEST_COUNT:
+        wanted = f"at most {check.LARGEST_COUNT} rows for full passes (MINT, SGLD and SGHMC make none)"
+        raise ValueError(f"data must have {wanted}, got n = {posterior.n}")
+
+
+def check_alike(name: str, given: Params, params: Params, like: str = "init") -> None:
+    """Refuse params of another structure than others have."""
+    if jax.tree.map(np.shape, given) != jax.tree.map(np.shape, params):
+        raise ValueError(f"{name} must have the form of {like}, {check.form(params)}, got {check.form(given)}")
+
+
+def _described(leaf: Any, array: np.ndarray) -> str:
+    return check.shown(leaf) if array.dtype.kind in "OUS" else f"dtype {array.dtype}"
 
 
 def _flat(params: Params) -> float:

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from mintmc import check
 from mintmc.data import Rows
 from mintmc.energy import Model
 
@@ -71,16 +72,22 @@ class Proxy:
 
 def logistic_bound(x: Array) -> Callable[[Array, Array], Array]:
     """A bound on |d_i| for logistic regression with rows ``x``: the largest norm of a row times the step's length."""
-    largest = jnp.linalg.norm(jnp.asarray(x), axis=-1).max()
+    largest = _largest_row(x)
     return lambda here, there: largest * jnp.linalg.norm(there - here)
 
 
 def logistic_remainder(x: Array) -> Callable[[Array, Array, Array], Array]:
     """A bound on |d_i - w_i| for logistic regression, with the sharp constant max|phi'''|/6 = 1/(36 sqrt 3)."""
-    largest = jnp.linalg.norm(jnp.asarray(x), axis=-1).max()
+    largest = _largest_row(x)
 
     def remainder(here: Array, there: Array, centre: Array) -> Array:
         offsets = jnp.linalg.norm(here - centre) ** 3 + jnp.linalg.norm(there - centre) ** 3
         return largest**3 * offsets / (36 * 3**0.5)
 
     return remainder
+
+
+def _largest_row(x: Array) -> Array:
+    if check.array("x", x, "an array of shape (n, d)", dims=(2,)).size == 0:
+        raise ValueError(f"x must have rows of numbers, got {check.shown(x)}")
+    return jnp.linalg.norm(jnp.asarray(x), axis=-1).max()

@@ -8,13 +8,19 @@ from typing import Any
 import jax
 import numpy as np
 
+from mintmc import check
+
 Rows = Any
 """A pytree of arrays whose leading axis runs over observations."""
 
 
-def named_leaves(tree: Any) -> list[tuple[str, Any]]:
+def named_leaves(tree: Any, name: str = "data") -> list[tuple[str, Any]]:
     """The leaves of a pytree with a name that a user recognises, such as ``data['x']``."""
-    return [(jax.tree_util.keystr(path), leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)]
+    try:
+        leaves = jax.tree_util.tree_leaves_with_path(tree)
+    except ValueError as error:  # a dict whose keys have no order
+        raise ValueError(f"{name} must be a pytree of arrays, got {check.shown(tree)}") from error
+    return [(jax.tree_util.keystr(path), leaf) for path, leaf in leaves]
 
 
 def row_count(rows: Rows) -> int:
@@ -34,10 +40,8 @@ class ArrayData:
     def __init__(self, data: Rows):
         leaves = named_leaves(data)
         if not leaves:
-            raise ValueError(f"data must hold at least one array, got {data!r}")
-        for name, leaf in leaves:
-            _check_leaf(f"data{name}", np.asarray(leaf))
-        lengths = {f"data{name}": len(leaf) for name, leaf in leaves}
+            raise ValueError(f"data must hold at least one array, got {check.shown(data)}")
+        lengths = {f"data{name}": len(_checked_leaf(f"data{name}", leaf)) for name, leaf in leaves}
         if len(set(lengths.values())) > 1:
             listed = ", ".join(f"{name} has {length}" for name, length in lengths.items())
             raise ValueError(f"data must have one leading axis: all leaves the same number of rows, got {listed}")
@@ -80,7 +84,7 @@ def native(leaf: Any) -> np.ndarray:
     """An array in the precision that JAX will use."""
     leaf = np.asarray(leaf)
     with np.errstate(all="ignore"):
-        return np.ascontiguousarray(leaf, dtype=jax.dtypes.canonicalize_dtype(leaf.dtype))
+        return np.ascontiguousarray(leaf, dtype=jax.dtypes.canonicalize_dtype(leaf.dtype.newbyteorder("=")))
 
 
 def check_kept(name: str, given: np.ndarray, kept: np.ndarray, numbers: Any = None, where: str = "") -> None:
@@ -93,10 +97,26 @@ def check_kept(name: str, given: np.ndarray, kept: np.ndarray, numbers: Any = No
         raise ValueError(f"{name} must {wanted}, got {given[at]} in row {row}{where} ({int(lost.sum())} such values)")
 
 
-def _check_leaf(name: str, leaf: np.ndarray) -> None:
-    if not (np.issubdtype(leaf.dtype, np.number) or leaf.dtype == bool):
-        raise TypeError(f"{name} must be an array of numbers, got dtype {leaf.dtype}")
+def is_numeric(dtype: np.dtype) -> bool:
+    """Whether JAX has such numbers: real, complex or boolean, of at most 64 bits a part; no times, no objects."""
+    return dtype.kind in "biufc" and dtype.itemsize <= (16 if dtype.kind == "c" else 8)
+
+
+def _checked_leaf(name: str, given: Any) -> np.ndarray:
+    """One leaf of the data as an array; refuses what is no array of numbers with a leading axis."""
+    if hasattr(given, "columns"):
+        wanted = "an array or a pytree of arrays, such as {'x': table['x'].to_numpy()}"
+        raise TypeError(f"{name} must be {wanted}, got a table, {type(given).__name__}")
+    try:
+        leaf = np.asarray(given)
+    except Exception:  # ragged, or an object with ideas of its own
+        raise TypeError(f"{name} must be an array of numbers, got {check.shown(given)}") from None
+    if not is_numeric(leaf.dtype):
+        got = check.shown(given) if leaf.ndim == 0 else f"dtype {leaf.dtype}"
+        raise TypeError(f"{name} must be an array of numbers, got {got}")
     if leaf.ndim == 0:
-        raise ValueError(f"{name} must have a leading axis of observations, got a scalar, {leaf}")
+        wanted = "have a leading axis of observations (a list is a pytree: pass np.array(list))"
+        raise ValueError(f"{name} must {wanted}, got a scalar, {leaf}")
     if len(leaf) == 0:
         raise ValueError(f"{name} must have at least one row, got shape {leaf.shape}")
+    return leaf

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -290,4 +291,6 @@ def open_data(
     {'x': array([4., 0.], dtype=float32), 'y': array([ True, False])}
     >>> folder.cleanup()
     """
+    if transform is not None:
+        transform = partial(check.called, "transform", check.function("transform", transform))
     return DiskData(find(source, columns), transform)

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from mintmc import check
 from mintmc.data.array import Rows, named_leaves
 from mintmc.data.source import Source, check_count, check_numbers, must_be, select
 from mintmc.data.tables import arrow_source, parquet_source
@@ -31,11 +32,14 @@ class _Arrays:
         if isinstance(tree, dict):
             tree = {column: tree[column] for column in select(columns, tree, name)}
         elif columns is not None:
-            raise ValueError(f"columns must be None for data without named columns, got {columns!r} for {name}")
+            got = f"{check.shown(columns)} for {name}"
+            raise ValueError(f"columns must be None for data without named columns, got {got}")
         for leaf_name, leaf in named_leaves(tree):
             check_numbers(f"data{leaf_name}", leaf.dtype, name)
             if leaf.ndim == 0:
                 raise ValueError(f"data{leaf_name} must have a leading axis of observations, got a scalar in {name}")
+            if 0 in leaf.shape[1:]:
+                raise ValueError(f"data{leaf_name} must have numbers in its rows, got shape {leaf.shape} in {name}")
         lengths = {f"data{leaf_name}": leaf.shape[0] for leaf_name, leaf in named_leaves(tree)}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"data must have the same number of rows in all leaves, got {lengths} in {name}")
@@ -57,20 +61,20 @@ class _Arrays:
         return jax.tree.map(gather, self.tree)
 
 
-def find(source: Any, columns: Sequence[str] | None) -> Source:
-    """The source that a user means."""
+def find(source: Any, columns: Sequence[str] | None, name: str = "source") -> Source:
+    """The source that a user means by the argument of that name."""
     if isinstance(source, np.memmap):
         file = source.filename
         return _Arrays(str(file or "memmap"), source, columns, lambda: os.stat(file).st_size if file else 0)
-    if not isinstance(source, (str, Path)):
+    if not isinstance(source, (str, os.PathLike)):
         import zarr
 
         if not isinstance(source, (zarr.Array, zarr.Group)):
-            raise TypeError(f"source must be a path, a numpy.memmap or a Zarr array, got {source!r}")
+            raise TypeError(f"{name} must be a path, a numpy.memmap or a Zarr array, got {check.shown(source)}")
         return _node_source(source, columns)
-    path = Path(source)
+    path = check.path(name, source)
     if not path.exists():
-        raise FileNotFoundError(f"source must be an existing file or folder, got {path}")
+        raise FileNotFoundError(f"{name} must be an existing file or folder, got {check.shown(str(path))}")
     if (path / DESCRIPTION).is_file():
         return _prepared(path, columns)
     openers = {
@@ -81,7 +85,7 @@ def find(source: Any, columns: Sequence[str] | None) -> Source:
         ".feather": arrow_source,
     }
     if path.suffix.lower() not in openers:
-        raise ValueError(f"source must end in {', '.join(openers)} or be a folder made by prepare, got {path}")
+        raise ValueError(f"{name} must end in {', '.join(openers)} or be a folder made by prepare, got {path}")
     return openers[path.suffix.lower()](path, columns)
 
 

@@ -7,6 +7,7 @@ equally likely, and so is every order within a bucket: the concatenation is an e
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 from collections.abc import Callable, Sequence
@@ -68,14 +69,19 @@ def prepare(
     """
     seed = check.integer("seed", seed, 0)
     memory = check.integer("memory", memory, 2**20)
-    report = (lambda done, total: None) if progress is None else check.function("progress", progress)
-    out = Path(out)
-    partial = out.with_name(out.name + ".partial")
+    if progress is not None:
+        check.function("progress", progress)
+    report = (lambda done, total: None) if progress is None else functools.partial(check.called, "progress", progress)
+    out = check.path("out", out)
     if out.exists() or out.is_symlink():
-        raise FileExistsError(f"out must not exist yet, got {out}")
+        raise FileExistsError(f"out must not exist yet, got {check.shown(str(out))}")
     if not out.parent.is_dir():
         raise FileNotFoundError(f"out must be in an existing folder, got {out}")
+    partial = out.with_name(out.name + ".partial")
     data = open_data(source, columns, transform)
+    for name, leaf in named_leaves(data.example):
+        if leaf.size == 0:
+            raise ValueError(f"data{name} must have numbers in its rows, got shape {leaf.shape[1:]} in {data.name}")
     description = {
         "version": VERSION,
         "n": data.n,

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
-from mintmc.data.array import Rows
+from mintmc import check
+from mintmc.data.array import Rows, is_numeric
 
 
 class Source(Protocol):
@@ -48,21 +49,22 @@ def must_be(path: Path, kind: str) -> Iterator[None]:
 
 def select(columns: Sequence[str] | None, available: Collection[str], where: Any) -> list[str]:
     """The columns that were asked for, all by default; refuses one that is not there."""
-    if columns is None:
-        columns = list(available)
-    if isinstance(columns, str) or not all(isinstance(column, str) for column in columns):
-        raise TypeError(f"columns must be a list of names, got {columns!r}")
+    columns = list(available) if columns is None else check.listed("columns", columns, "a list of names")
+    if not all(isinstance(column, str) for column in columns):
+        raise TypeError(f"columns must be a list of names, got {check.shown(columns)}")
     if not columns:
         raise ValueError(f"columns must name at least one of {list(available)}, got none in {where}")
     for column in columns:
         if column not in available:
-            raise ValueError(f"columns must be among {list(available)}, the columns of {where}, got {column!r}")
-    return list(columns)
+            raise ValueError(
+                f"columns must be among {list(available)}, the columns of {where}, got {check.shown(column)}"
+            )
+    return columns
 
 
 def check_numbers(name: str, dtype: np.dtype, where: str) -> None:
     """Refuse an array of anything but numbers."""
-    if not (np.issubdtype(dtype, np.number) or np.issubdtype(dtype, np.bool)):
+    if not is_numeric(np.dtype(dtype)):
         raise TypeError(f"{name} must be an array of numbers, got dtype {dtype} in {where}")
 
 

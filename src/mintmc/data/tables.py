@@ -15,13 +15,14 @@ from mintmc.data.source import Source, check_count, joined, must_be, select
 
 
 class _Table:
-    """Columns of a file that is read a group of rows at a time; the last group read is kept."""
+    """Columns of a file that is read a group of rows at a time; the last group read is kept. Some may be empty."""
 
     prepared = False
 
     def __init__(self, path: Path, columns: list[str], counts: list[int], load: Callable[[int], Any]):
-        self.name, self.columns, self.load = str(path), columns, load
-        self.firsts = np.cumsum([0, *counts])
+        filled = [group for group, count in enumerate(counts) if count]
+        self.name, self.columns, self.load = str(path), columns, lambda i: load(filled[i])
+        self.firsts = np.cumsum([0, *(counts[group] for group in filled)])
         self.n = check_count(int(self.firsts[-1]), self.name)
         self.kept: tuple[int, Any] = (-1, None)
         self.shapes: dict[str, tuple[int, ...]] = {}

@@ -21,7 +21,7 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from mintmc import check
-from mintmc.data import Rows
+from mintmc.data import Rows, named_leaves
 from mintmc.posterior import Params
 
 _MARGIN = 1e-5
@@ -82,17 +82,18 @@ class JaakkolaJordan:
     @classmethod
     def untuned(cls, x: Any, y: Any, xi: float = 1.5) -> JaakkolaJordan:
         """The same xi for all rows; 1.5 leaves rows with 0.1 < L < 0.9 dark with probability above 0.98."""
-        check.number("xi", xi, 0, closed=(True, False))
+        xi = check.number("xi", xi, 0, 1e30, closed=(True, False))  # its square must be a float32
         x, y = _checked(x, y)
-        return cls._at(x, y, np.full(len(x), float(xi)))
+        return cls._at(x, y, np.full(len(x), xi))
 
     @classmethod
     def tuned(cls, x: Any, y: Any, theta_map: Params) -> JaakkolaJordan:
         """The bound that touches every likelihood at ``theta_map``: hardly any row is bright near there."""
         x, y = _checked(x, y)
-        theta = np.asarray(ravel_pytree(theta_map)[0], dtype=np.float64)
-        if theta.shape != x.shape[1:] or not np.isfinite(theta).all():
-            raise ValueError(f"theta_map must hold d={x.shape[1]} finite numbers, got {theta_map!r}")
+        leaves = [check.array(f"theta_map{name}", leaf).ravel() for name, leaf in named_leaves(theta_map, "theta_map")]
+        theta = np.concatenate([np.zeros(0), *leaves])
+        if theta.shape != x.shape[1:]:
+            raise ValueError(f"theta_map must hold d={x.shape[1]} finite numbers, got {check.shown(theta_map)}")
         return cls._at(x, y, np.abs(x @ theta))
 
     @classmethod
@@ -127,11 +128,12 @@ class JaakkolaJordan:
 
 
 def _checked(x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    if x.ndim != 2 or x.size == 0 or not np.isfinite(x).all():
+    x, given = check.array("x", x, "a finite array of shape (n, d)", dims=(2,)), y
+    if x.size == 0:
         raise ValueError(f"x must be a finite array of shape (n, d), got shape {x.shape}")
+    y = check.array("y", y, "an array of -1 and +1")
     if y.shape != x.shape[:1]:
-        raise ValueError(f"y must have shape (n={len(x)},), got {y.shape}")
+        raise ValueError(f"y must have one number for each row of x, n={len(x)}, got {check.shown(given)}")
     if not np.isin(y, (-1, 1)).all():
         raise ValueError(f"y must be -1 or +1, got {y[~np.isin(y, (-1, 1))][0]:g}")
     return x, y

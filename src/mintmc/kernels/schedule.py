@@ -41,6 +41,7 @@ class Polynomial:
     gamma: float
 
     def __post_init__(self) -> None:
+        check.plain(self)
         check.number("a", self.a, 0)
         check.number("b", self.b, 0)
         check.number("gamma", self.gamma, 0.5, 1, closed=(False, True))
@@ -57,10 +58,15 @@ class Polynomial:
         """
         first, last = check.number("first", first, 0), check.number("last", last, 0)
         steps = check.integer("steps", steps, 1)
-        check.number("gamma", gamma, 0.5, 1, closed=(False, True))
+        gamma = check.number("gamma", gamma, 0.5, 1, closed=(False, True))
         if last >= first:
             raise ValueError(f"last must be below first={first:g}, for a step schedule must decrease, got {last:g}")
-        b = steps / ((first / last) ** (1 / gamma) - 1)
+        try:
+            b = steps / ((first / last) ** (1 / gamma) - 1)
+        except (OverflowError, ZeroDivisionError):
+            b = 0.0
+        if not b > 0:
+            raise ValueError(f"last must be within reach of first={first:g} by (b + t)^-{gamma:g}, got {last:g}")
         return cls(first * b**gamma, b, gamma)
 
     def at(self, t: Any) -> Any:

@@ -10,6 +10,9 @@ import numpy as np
 
 from mintmc import check
 
+MOST_RUNGS = 10_000
+"""Far more than anyone could run."""
+
 
 @dataclass(frozen=True)
 class Ladder:
@@ -34,13 +37,14 @@ class Ladder:
     batch_sizes: Sequence[int | None] | None = None
 
     def __post_init__(self) -> None:
-        temperatures = tuple(check.number("temperatures", t, 0) for t in _listed("temperatures", self.temperatures))
+        listed = check.listed("temperatures", self.temperatures)
+        temperatures = tuple(check.number("temperatures", t, 0) for t in listed)
         if len(temperatures) < 2:
             raise ValueError(f"temperatures must have at least two rungs, got {temperatures}")
         if temperatures[0] != 1 or any(b <= a for a, b in pairwise(temperatures)):
             raise ValueError(f"temperatures must increase strictly from 1, got {temperatures}")
         sizes = self.batch_sizes
-        sizes = (None,) * len(temperatures) if sizes is None else _listed("batch_sizes", sizes)
+        sizes = (None,) * len(temperatures) if sizes is None else check.listed("batch_sizes", sizes)
         sizes = tuple(size if size is None else check.integer("batch_sizes", size, 2) for size in sizes)
         if len(sizes) != len(temperatures):
             raise ValueError(f"batch_sizes must have one entry for each of {len(temperatures)} rungs, got {sizes}")
@@ -70,15 +74,21 @@ class Ladder:
         smallest_batch = check.integer("smallest_batch", smallest_batch, 2, n - 1, "n - 1")
         growth = check.number("growth", growth, 1)
         alpha = check.number("alpha", alpha, 0, 1)
-        most = rungs if rungs is None else check.integer("rungs", rungs, 2)
+        most = rungs if rungs is None else check.integer("rungs", rungs, 2, most=MOST_RUNGS)
         sizes = [smallest_batch]
         # Rounded down in floating point, as the paper's were: 1000 * 1.4^2 is 1959 there.
-        while (size := int(smallest_batch * growth ** len(sizes))) < n and (most is None or len(sizes) < most - 1):
-            sizes.append(size)
+        while (rows := smallest_batch * growth ** len(sizes)) < n and (most is None or len(sizes) < most - 1):
+            sizes.append(int(rows))
+            if len(sizes) == MOST_RUNGS:
+                raise ValueError(f"growth must be so large that {MOST_RUNGS} rungs reach n={n}, got {growth}")
         if most is not None and len(sizes) < most - 1:
             raise ValueError(f"rungs must be at most {len(sizes) + 1} for batches smaller than n, got {rungs}")
         sizes.reverse()
-        return cls([1.0, *(n / size**alpha for size in sizes)], [None, *sizes])
+        temperatures = [1.0, *(n / size**alpha for size in sizes)]
+        if any(b <= a for a, b in pairwise(temperatures)):
+            got = f"growth={growth:g} and alpha={alpha:g} from smallest_batch={smallest_batch} on"
+            raise ValueError(f"growth and alpha must be so large that temperatures differ, got {got}")
+        return cls(temperatures, [None, *sizes])
 
     @classmethod
     def geometric(cls, hottest: float, rungs: int) -> Ladder:
@@ -91,7 +101,7 @@ class Ladder:
         (1.0, 2.0, 4.0, 8.0)
         """
         hottest = check.number("hottest", hottest, 1)
-        rungs = check.integer("rungs", rungs, 2)
+        rungs = check.integer("rungs", rungs, 2, most=MOST_RUNGS)
         return cls([float(f"{t:.12g}") for t in np.geomspace(1.0, hottest, rungs)])
 
     def __len__(self) -> int:
@@ -109,9 +119,3 @@ class Ladder:
     def rows(self, n: int) -> tuple[int, ...]:
         """Rows that a step of each rung reads at a time."""
         return tuple(n if size is None else size for size in self.batch_sizes or ())
-
-
-def _listed(name: str, value: object) -> list:
-    if isinstance(value, str) or not hasattr(value, "__iter__"):
-        raise TypeError(f"{name} must be a sequence, got {value!r}")
-    return list(value)

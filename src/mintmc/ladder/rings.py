@@ -26,6 +26,9 @@ from mintmc.energy import Density, Referenced
 from mintmc.ladder.kept import Kept
 from mintmc.ladder.ladder import Ladder
 
+MOST_RINGS = 2**16
+"""Far more than energies can be told apart by."""
+
 
 @dataclass(frozen=True)
 class QuantileRings:
@@ -43,7 +46,8 @@ class QuantileRings:
     count: int = 20
 
     def __post_init__(self) -> None:
-        check.integer("count", self.count, 1)
+        check.plain(self)
+        check.integer("count", self.count, 1, most=MOST_RINGS)
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,7 @@ class SpacedRings:
     lowest: float = 0.0
 
     def __post_init__(self) -> None:
+        check.plain(self)
         check.number("c", self.c, 0)
         check.number("lowest", self.lowest, -np.inf)
 
@@ -97,11 +102,12 @@ def check_rings(rule: Any) -> RingRule:
     """Refuse edges that are no edges; returns the rule."""
     if isinstance(rule, (QuantileRings, SpacedRings)):
         return rule
-    if isinstance(rule, str) or not hasattr(rule, "__iter__"):
-        raise TypeError(f"rings must be QuantileRings, SpacedRings or a sequence of edges, got {rule!r}")
-    edges = [check.number("rings", edge, -np.inf) for edge in rule]
+    given = check.listed("rings", rule, "QuantileRings, SpacedRings or a sequence of edges")
+    if len(given) >= MOST_RINGS:
+        raise ValueError(f"rings must have fewer than {MOST_RINGS} edges, got {check.shown(rule)}")
+    edges = [check.number("rings", edge, -np.inf) for edge in given]
     if not edges or any(b <= a for a, b in pairwise(edges)):
-        raise ValueError(f"rings must be strictly increasing edges, got {edges}")
+        raise ValueError(f"rings must be strictly increasing edges, got {check.shown(edges)}")
     return tuple(edges)
 
 

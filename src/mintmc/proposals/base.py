@@ -66,6 +66,7 @@ class Proposal(Protocol):
 
 def check_proposal(proposal: Proposal) -> None:
     """The checks that all proposals with a step size share."""
+    check.plain(proposal)
     if proposal.step_size is not None:
         check.number("step_size", proposal.step_size, 0)
     check.number("target_acceptance", proposal.target_acceptance, 0, 1)

@@ -56,21 +56,19 @@ class Custom:
         """Refuse functions whose results do not have the structure of params, without running them."""
         key = jax.eval_shape(lambda: jax.random.key(0))
         shape = jax.eval_shape(lambda tree: jax.tree.map(jnp.asarray, tree), params)
-        drawn = jax.eval_shape(self.sample, key, shape)
-        described = [jax.tree.map(lambda leaf: f"{leaf.dtype}{list(leaf.shape)}", tree) for tree in (shape, drawn)]
-        if described[0] != described[1]:
-            raise ValueError(f"sample must return params like init, {described[0]}, got {described[1]}")
+        like = f"params like init, {check.form(shape)}"
+        drawn = check.returned("sample", self.sample, key, shape, takes=f"a key and {like}")
+        if check.form(shape) != check.form(drawn):
+            raise ValueError(f"sample must return {like}, got {check.form(drawn)}")
         if self.log_ratio is not None:
-            ratio = jax.eval_shape(self.log_ratio, shape, drawn)
-            if getattr(ratio, "shape", None) != ():
-                raise ValueError(f"log_ratio must return a scalar, got {ratio}")
+            check.scalar("log_ratio", self.log_ratio, shape, drawn, takes=f"twice {like}")
 
     def on_vectors(self, unravel: Callable, ravel: Callable) -> Custom:
         """The same proposal between flat vectors of parameters."""
         sample, log_ratio = self.sample, self.log_ratio
         return Custom(
             lambda key, theta: ravel(sample(key, unravel(theta))),
-            log_ratio and (lambda here, there: log_ratio(unravel(here), unravel(there))),
+            None if log_ratio is None else (lambda here, there: log_ratio(unravel(here), unravel(there))),
         )
 
     def noise(self, key: Array, dim: int, dtype: Any) -> Array:

@@ -50,7 +50,7 @@ class Hamiltonian:
 
     def __post_init__(self) -> None:
         check_proposal(self)
-        check.integer("steps", self.steps, 1)
+        check.integer("steps", self.steps, 1, most=check.LARGEST_COUNT)
 
     @property
     def visits(self) -> int:

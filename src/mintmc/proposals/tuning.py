@@ -12,6 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from mintmc import check
+
 ADAPTED = ("diagonal", "dense")
 
 Preconditioner = str | Any | None
@@ -59,15 +61,16 @@ def check_preconditioner(value: Preconditioner) -> None:
         return
     if isinstance(value, str):
         if value not in ADAPTED:
-            raise ValueError(f"preconditioner must be None, 'diagonal', 'dense' or an array, got {value!r}")
+            raise ValueError(f"preconditioner must be None, 'diagonal', 'dense' or an array, got {check.shown(value)}")
         return
-    given = np.asarray(value)
-    if not np.issubdtype(given.dtype, np.number) or given.ndim not in (1, 2):
-        raise TypeError(f"preconditioner must be a vector of variances or a covariance matrix, got {value!r}")
+    given = check.array("preconditioner", value, "a vector of variances or a covariance matrix", dims=(1, 2))
+    got = check.shown(value)
+    if given.size == 0:
+        raise ValueError(f"preconditioner must not be empty, got {got}")
     if given.ndim == 1 and not (given > 0).all():
-        raise ValueError(f"preconditioner must have positive variances, got {given}")
+        raise ValueError(f"preconditioner must have positive variances, got {got}")
     if given.ndim == 2:
         if given.shape[0] != given.shape[1] or not np.allclose(given, given.T):
-            raise ValueError(f"preconditioner must be a symmetric matrix, got {given}")
+            raise ValueError(f"preconditioner must be a symmetric matrix, got {got}")
         if np.linalg.eigvalsh(given)[0] <= 0:
-            raise ValueError(f"preconditioner must be positive definite, got {given}")
+            raise ValueError(f"preconditioner must be positive definite, got {got}")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mintmc import check
 from mintmc.acceptance.penalty import implied_temperature
 from mintmc.result.law import law_numbers, law_warnings
 
@@ -29,6 +30,7 @@ _DRAWS_JUDGED = 100_000
 """Of longer runs every so many draws are judged, so that judging them takes no longer than making them."""
 APART = 0.5
 """Chains whose starts spread less than this, in standard deviations of what they sample, started in one place."""
+_ATTRIBUTES = ("temperature", "sampler_settings", "undefined_moves", "data_touched_setup")
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def diagnose(tree: xarray.DataTree) -> Diagnosis:
     >>> mintmc.diagnose(tree).trusted
     True
     """
-    group = draws_group(tree)
+    group = draws_group(check.tree(tree, "sample_stats", attributes=_ATTRIBUTES))
     settings = settings_of(tree)
     judged = _thinned(tree[group])
     numbers = {

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from mintmc import check
 from mintmc.acceptance.penalty import implied_temperature
 from mintmc.result.diagnose import (
     APART,
@@ -69,6 +70,7 @@ def diagnose_ladder(tree: xarray.DataTree, labels: Any = None) -> Diagnosis:
     >>> diagnose_ladder(tree).trusted
     True
     """
+    check.tree(tree, "ladder", attributes=("sampler_settings",))
     rungs, exchange, ladder = summary(tree), _exchange(tree), _ladder(tree)
     numbers: dict[str, float] = {
         "rungs": len(rungs.temperature),

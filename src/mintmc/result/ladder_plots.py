@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mintmc import check
 from mintmc.result.ladder_diagnosis import MIN_RATE, summary
 from mintmc.result.plots import INK
 
@@ -33,6 +34,7 @@ def plot_ladder(tree: xarray.DataTree) -> Figure:
     """
     import matplotlib.pyplot as plt
 
+    check.tree(tree, "ladder")
     figure, axes = plt.subplots(2, 2, figsize=(10, 7.5), layout="constrained")
     ladder: Any = tree["ladder"]
     rungs = summary(tree)

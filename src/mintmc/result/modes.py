@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import xarray
 
 BATCHES = 20
+_MOST_MODES = 2**16
+"""Far more than draws can tell apart."""
 
 
 class Agreement(NamedTuple):
@@ -73,13 +75,14 @@ def mode_weights(
     """
     import xarray
 
-    draws = tree[draws_group(tree)]
-    known = count if count is None else check.integer("count", count, 1)
+    draws = check.tree(tree)[draws_group(tree)]
+    known = count if count is None else check.integer("count", count, 1, most=_MOST_MODES)
+    seed = check.integer("seed", seed, 0, 2**32 - 1)
     centres = {}
     if label is not None:
         labels = _labelled(draws, check.function("label", label), known)
     elif known is not None:
-        labels, centre = _clustered(draws, known, check.integer("seed", seed, 0))
+        labels, centre = _clustered(draws, known, seed)
         centres = {"centre": (("mode", "parameter"), centre)}
     else:
         raise ValueError("label or count must be given, got neither")
@@ -122,7 +125,9 @@ def relative_variance(weights: Any) -> float:
     >>> relative_variance([0.25, 0.75]), relative_variance([0.0, 1.0])
     (0.25, 1.0)
     """
-    w = np.asarray(weights, float)
+    w = check.array("weights", weights)
+    if w.size == 0 or (w < 0).any() or (w > 1 + 1e-6).any():  # sums of float32 may exceed 1
+        raise ValueError(f"weights must be one number or more in [0, 1], got {check.shown(weights)}")
     return float(w.size * np.sum((w - 1 / w.size) ** 2))
 
 
@@ -139,10 +144,15 @@ def agreement(labels: Any) -> Agreement:
     """
     from scipy.stats import f
 
-    labels = np.asarray(labels)
+    given, labels = labels, check.array("labels", labels)
     if labels.ndim != 2:
         raise ValueError(f"labels must have axes (chain, draw), got shape {labels.shape}")
-    inside = labels[..., None] == np.unique(labels)
+    if labels.shape[0] == 0 or labels.shape[1] < 2:
+        raise ValueError(f"labels must have at least 2 draws of a chain, got shape {labels.shape}")
+    found = np.unique(labels)
+    if len(found) > _MOST_MODES or (found != np.round(found)).any():
+        raise ValueError(f"labels must be whole numbers, at most {_MOST_MODES} of them, got {check.shown(given)}")
+    inside = labels[..., None] == found
     chains, draws, modes = inside.shape
     freedom = (chains - 1) * (modes - 1)
     if freedom == 0:
@@ -174,14 +184,19 @@ def standard_error(means: np.ndarray) -> np.ndarray:
 def _labelled(draws: Any, label: Callable[[Any], Any], count: int | None) -> np.ndarray:
     shape = (draws.sizes["chain"], draws.sizes["draw"])
     params = {name: values.transpose("chain", "draw", ...).values for name, values in draws.data_vars.items()}
-    labels = np.asarray(label(params["theta"] if list(params) == ["theta"] else params))
+    found = check.called("label", label, params["theta"] if list(params) == ["theta"] else params)
+    try:
+        labels = np.asarray(found)
+    except Exception:  # ragged, or an object with ideas of its own
+        raise TypeError(f"label must return an array of whole numbers, got {check.shown(found)}") from None
     if labels.shape != shape:
         raise ValueError(f"label must return one number for each (chain, draw), shape {shape}, got {labels.shape}")
-    if not (np.issubdtype(labels.dtype, np.integer) or labels.dtype == bool):
+    if labels.dtype.kind not in "biu":
         raise TypeError(f"label must return whole numbers, got dtype {labels.dtype}")
-    highest = "" if count is None else f" and below count={count}"
-    if labels.min() < 0 or (count is not None and labels.max() >= count):
-        raise ValueError(f"label must return numbers from 0{highest}, got {labels.min()} to {labels.max()}")
+    highest = _MOST_MODES if count is None else count
+    if labels.min() < 0 or labels.max() >= highest:
+        below = "" if count is None else f" and below count={count}"
+        raise ValueError(f"label must return numbers from 0{below}, got {labels.min()} to {labels.max()}")
     return labels.astype(int)
 
 
@@ -191,6 +206,7 @@ def _clustered(draws: Any, count: int, seed: int) -> tuple[np.ndarray, np.ndarra
     except ImportError:
         raise ImportError("mode_weights by k-means needs scikit-learn: pip install 'mintmc[experiments]'") from None
     shape = (draws.sizes["chain"], draws.sizes["draw"])
+    check.integer("count", count, 1, shape[0] * shape[1], "number of draws")
     parts = [values.transpose("chain", "draw", ...).values.reshape(*shape, -1) for values in draws.data_vars.values()]
     theta = np.concatenate(parts, axis=-1, dtype=np.float64).reshape(shape[0] * shape[1], -1)
     found = KMeans(count, n_init=10, random_state=seed).fit(theta)

@@ -14,7 +14,7 @@ import numpy as np
 
 from mintmc import check
 from mintmc.data import Uniform
-from mintmc.posterior import Params, Posterior, flatten
+from mintmc.posterior import Params, Posterior, check_alike, flatten
 
 
 @dataclass(frozen=True)
@@ -72,26 +72,35 @@ def normality(
     >>> bool(abs(result.t.std() / result.deviation - 1) < 0.1)
     True
     """
+    check.instance("posterior", posterior, Posterior, "a mintmc.Posterior")
     if posterior.data is None:
         raise ValueError("posterior must have data to take mini-batches of, got a density without data")
     m = check.integer("batch_size", batch_size, 1, posterior.n, "n")
-    batches = check.integer("batches", batches, 2)
+    batches = check.integer("batches", batches, 2, most=10**7)
+    seed = check.integer("seed", seed, 0, 2**32 - 1)
     theta, unravel = flatten(params, "params")
+    posterior.check_functions(params, "params")
     model = posterior.model(unravel, theta.size)
     if posterior.rows is None:
         raise ValueError("posterior must have its data in memory, got data on disk")
     each = jax.jit(model.each)(theta, posterior.rows)
     if other is not None:
-        each = each - jax.jit(model.each)(flatten(other, "other")[0], posterior.rows)
+        second = flatten(other, "other")[0]
+        check_alike("other", other, params, like="params")
+        each = each - jax.jit(model.each)(second, posterior.rows)
+    if not jnp.isfinite(each).all():
+        states = f"params={check.shown(params)}" + ("" if other is None else f" and other={check.shown(other)}")
+        raise ValueError(f"log_likelihood must be finite for all data, got another value at {states}")
     batching = Uniform(posterior.n)
 
     def one(key):
         return jnp.sqrt(m) * (batching.take(each, batching.ticket(key), 0, m) - each.mean()).mean()
 
-    keys = jax.random.split(jax.random.key(check.integer("seed", seed, 0)), batches)
+    keys = jax.random.split(jax.random.key(seed), batches)
     t = np.asarray(jax.jit(lambda keys: jax.lax.map(one, keys))(keys), dtype=float)
     values = np.asarray(each, dtype=float)
-    z = (t - t.mean()) / t.std()
+    # Where all rows are alike, or in the batch, t is 0 and has no shape.
+    z = (t - t.mean()) / t.std() if t.std() > 0 else np.full_like(t, np.nan)
     return Normality(
         t=t,
         batch_size=m,

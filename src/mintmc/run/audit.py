@@ -92,9 +92,8 @@ def audit_rung(
     >>> mintmc.audit_rung(posterior, tree, rung=1, init=0.0).passed
     True
     """
-    if "ladder" not in tree.children:
-        raise ValueError(f"tree must have a group ladder, got {sorted(tree.children)}")
-    ladder: Any = tree["ladder"]
+    check.instance("posterior", posterior, Posterior, "a mintmc.Posterior")
+    ladder: Any = check.tree(tree, "ladder", attributes=("sampler_settings",))["ladder"]
     rung = check.integer("rung", rung, 0, ladder.sizes["rung"] - 1, "the hottest")
     if settings_of(tree).get("truncate"):
         raise ValueError("tree must be of a run with truncate=False: the energies of its rungs are cut off, got True")

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from mintmc import check
 from mintmc.data import named_leaves
 from mintmc.posterior import Params, Posterior, flatten
 
@@ -35,7 +36,7 @@ def initial_states(init: Any, chains: int, key: Array) -> tuple[list[Array], Cal
     if isinstance(init, PerChain):
         each = _split(init.params, chains)
     elif callable(init):
-        each = [init(jax.random.fold_in(key, chain)) for chain in range(chains)]
+        each = [check.called("init", init, jax.random.fold_in(key, chain)) for chain in range(chains)]
     else:
         each = [init] * chains
     name = "init(key)" if callable(init) else "init"
@@ -43,49 +44,36 @@ def initial_states(init: Any, chains: int, key: Array) -> tuple[list[Array], Cal
     shapes = [jax.tree.map(jnp.shape, params) for params in each]
     for other in shapes[1:]:
         if other != shapes[0]:
-            raise ValueError(f"{name} must give params of one shape, {shapes[0]}, got {other}")
+            raise ValueError(f"{name} must give params of one shape, {shapes[0]}, got {check.shown(other)}")
     return [theta for theta, _ in flat], flat[0][1], each[0]
 
 
 def check_start(posterior: Posterior, thetas: list[Array], unravel: Callable[[Array], Params]) -> None:
     """Refuse a log density that is not a scalar, or not finite where a chain starts (on at most 10,000 rows)."""
-    shape = jax.eval_shape(lambda: unravel(thetas[0]))
+    posterior.check_functions(unravel(thetas[0]), "init")
     prior_name = "log_prior" if posterior.data else "log_density"
-    _check_scalar(prior_name, jax.eval_shape(posterior.log_prior, shape))
     model = posterior.model(unravel, thetas[0].size)
     distinct = {theta.tobytes(): theta for theta in map(np.asarray, thetas)}.values()
     for theta in distinct:
         prior = float(model.log_prior(jnp.asarray(theta)))
         if not np.isfinite(prior):
-            raise ValueError(f"{prior_name} must be finite at init, got {prior} at {unravel(jnp.asarray(theta))}")
+            at = check.shown(unravel(jnp.asarray(theta)))
+            raise ValueError(f"{prior_name} must be finite at init, got {prior} at {at}")
     if posterior.data is None or posterior.log_likelihood is None:
         return
-    datum = jax.tree.map(lambda leaf: leaf[0], posterior.data.read(0, 1))
-    _check_scalar("log_likelihood", jax.eval_shape(posterior.log_likelihood, shape, datum))
     some = posterior.data.read(0, min(_ROWS_TO_TRY, posterior.n))
     each = jax.jit(model.each)
     for theta in distinct:
         values = np.asarray(each(theta, some))
         if not np.isfinite(values).all():
             row = int(np.flatnonzero(~np.isfinite(values))[0])
-            at = unravel(jnp.asarray(theta))
+            at = check.shown(unravel(jnp.asarray(theta)))
             raise ValueError(f"log_likelihood must be finite at init, got {values[row]} for row {row} at {at}")
 
 
 def _split(params: Params, chains: int) -> list[Params]:
-    for name, leaf in named_leaves(params):
-        shape = np.shape(leaf)
+    for name, leaf in named_leaves(params, "init"):
+        shape = check.array(f"init{name}", leaf, "an array of floats").shape
         if not shape or shape[0] != chains:
             raise ValueError(f"init{name} must have a leading axis of chains={chains}, got shape {shape}")
     return [jax.tree.map(lambda leaf, i=i: np.asarray(leaf)[i], params) for i in range(chains)]
-
-
-def _check_scalar(name: str, value: Any) -> None:
-    leaves = jax.tree.leaves(value)
-    if isinstance(value, (int, float)):
-        return
-    if len(leaves) != 1 or getattr(leaves[0], "shape", None) != ():
-        shapes = [getattr(leaf, "shape", leaf) for leaf in leaves]
-        raise ValueError(f"{name} must return a scalar, got shape {shapes[0] if len(shapes) == 1 else shapes}")
-    if not jnp.issubdtype(leaves[0].dtype, jnp.floating):
-        raise TypeError(f"{name} must return a float, got dtype {leaves[0].dtype}")

@@ -76,7 +76,7 @@ class Task(NamedTuple):
 
     def first_step(self, temperatures: float | tuple[float, ...]) -> Array:
         """A step size to start from: about that of a posterior worth n/T observations."""
-        return jnp.sqrt(jnp.asarray(temperatures) / max(self.posterior.n, 1))
+        return jnp.sqrt(jnp.asarray(temperatures) / float(max(self.posterior.n, 1)))  # n may exceed 32 bits
 
     @property
     def reference_energy(self) -> float:

@@ -28,10 +28,13 @@ from mintmc.run.saver import Saver
 from mintmc.run.store import RunStore, is_new, open_run, read_record
 from mintmc.run.verify import audit_run
 from mintmc.samplers import MINTEE, EquiEnergy, MetropolisHastings, Sampler
-from mintmc.samplers.base import check_has_data
+from mintmc.samplers.base import check_has_data, check_sampler
 
 if TYPE_CHECKING:
     import xarray
+
+_MOST_CHAINS = 2**16
+"""Far more than anyone could run."""
 
 
 def sample(
@@ -93,16 +96,16 @@ def sample(
     True
     """
     draws = check.integer("draws", draws, 1)
-    warmup = check.integer("warmup", warmup, 0)
-    chains = check.integer("chains", chains, 1)
+    warmup = check.integer("warmup", warmup, 0, most=check.LARGEST_COUNT)
+    chains = check.integer("chains", chains, 1, most=_MOST_CHAINS)
     thin = check.integer("thin", thin, 1)
     seed = check.integer("seed", seed, 0, 2**32 - 1)
-    check.flag("audit", audit)
-    check.integer("draws * thin", draws * thin, 1, 2**31 - 1)  # steps are counted in 32 bits
-    if not isinstance(posterior, Posterior):
-        raise TypeError(f"posterior must be a mintmc.Posterior, got {posterior!r}")
-    if not hasattr(sampler, "kernel") and not isinstance(sampler, MINTEE):
-        raise TypeError(f"sampler must be a mintmc sampler such as MINT(...), got {sampler!r}")
+    check.integer("draws * thin", draws * thin, 1, most=check.LARGEST_COUNT)
+    out = None if out is None else check.folder("out", out)
+    progress = check.flag("progress", progress)
+    audit = check.flag("audit", audit)
+    check.instance("posterior", posterior, Posterior, "a mintmc.Posterior")
+    check_sampler(sampler)
 
     clock = Clock()
     thetas, unravel, example = initial_states(init, chains, key_of(seed, Purpose.init))
@@ -206,7 +209,12 @@ def resume(
     >>> mintmc.resume(path, density, draws=150, progress=False).posterior.sizes["draw"]
     150
     """
-    record = record_of_run(Path(path))
+    path = check.path("path", path)
+    progress = check.flag("progress", progress)
+    check.instance("posterior", posterior, Posterior, "a mintmc.Posterior")
+    if sampler is not None:
+        check_sampler(sampler)
+    record = record_of_run(path)
     for name, given in (("sampler", sampler), ("init", init)):
         if given is None and not is_readable(record[name]):
             raise ValueError(f"{name} must be given: not all of it could be written to {path}")

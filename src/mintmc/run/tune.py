@@ -81,9 +81,11 @@ def tune_ladder(
     >>> ladder.batch_sizes, bool(3 < ladder.temperatures[1] < 5)
     ((None, None, None), True)
     """
+    check.instance("posterior", posterior, Posterior, "a mintmc.Posterior")
     noise = check.number("noise", noise, 0)
-    draws = check.integer("draws", draws, 2)  # so that every pair is tried
-    rounds = check.integer("rounds", rounds, 1)
+    draws = check.integer("draws", draws, 2, most=check.LARGEST_COUNT)  # so that every pair is tried
+    rounds = check.integer("rounds", rounds, 1, most=check.LARGEST_COUNT)
+    seed = check.integer("seed", seed, 0, 2**32 - 1 - rounds)  # every pilot has its own
     proposal = RandomWalk() if proposal is None else proposal
     settings = {"init": init, "draws": draws, "warmup": draws, "chains": chains, "progress": progress}
     ladder = Ladder.geometric(hottest, rungs)

@@ -8,10 +8,14 @@ from typing import Any, Protocol
 import jax
 from jax import Array
 
+from mintmc import check
 from mintmc.energy import Model, Tempered
 from mintmc.kernels.base import Kernel
 from mintmc.posterior import Params, Posterior, flatten
 from mintmc.proposals import Custom, Proposal, initial_scale
+
+_PARTS = ("batching", "check", "target_temperature", "kernel")
+_PROPOSALS = "RandomWalk, Langevin, Hamiltonian or Custom"
 
 
 class Sampler(Protocol):
@@ -35,6 +39,14 @@ class Sampler(Protocol):
         ...
 
 
+def check_sampler(sampler: Any) -> None:
+    """Refuse what is no sampler."""
+    what = "a mintmc sampler such as MINT(...)"
+    check.instance("sampler", sampler, object, what)
+    if not hasattr(sampler, "for_data") and not all(hasattr(sampler, name) for name in _PARTS):
+        raise TypeError(f"sampler must be {what}, got {check.shown(sampler)}")
+
+
 def on_vectors(proposal: Proposal, unravel: Callable, ravel: Callable) -> Proposal:
     """The proposal between flat vectors; only a custom one must be told how."""
     return proposal.on_vectors(unravel, ravel) if isinstance(proposal, Custom) else proposal
@@ -46,15 +58,29 @@ def check_has_data(posterior: Posterior) -> None:
         raise ValueError("posterior must have data to take mini-batches of, got a density without data")
 
 
+def check_settings(sampler: Any) -> None:
+    """What all samplers share: numbers of any kind are stored as Python's, and a proposal is one."""
+    check.plain(sampler)
+    if "proposal" in vars(sampler):
+        check_proposal_kind(sampler.proposal)
+
+
+def check_proposal_kind(proposal: Any) -> None:
+    """Refuse what is no proposal."""
+    check.instance("proposal", proposal, object, _PROPOSALS)
+    if not all(hasattr(proposal, name) for name in ("move", "noise", "step_size", "uses_gradient")):
+        raise TypeError(f"proposal must be {_PROPOSALS}, got {check.shown(proposal)}")
+
+
 def check_proposal_fits(proposal: Any, posterior: Posterior, params: Params) -> None:
     """Refuse a proposal that cannot move these params."""
-    if not hasattr(proposal, "move"):
-        raise TypeError(f"proposal must be RandomWalk, Langevin, Hamiltonian or Custom, got {proposal!r}")
     if isinstance(proposal, Custom):
         proposal.check_against(params)
     initial_scale(proposal.preconditioner, flatten(params, "init")[0].size, float)
     if proposal.uses_gradient:
         check_differentiable(f"proposal {type(proposal).__name__}", posterior, params)
+    else:
+        posterior.check_functions(params, "init")
 
 
 def check_differentiable(what: str, posterior: Posterior, params: Params) -> None:
@@ -62,11 +88,15 @@ def check_differentiable(what: str, posterior: Posterior, params: Params) -> Non
     theta, unravel = flatten(params, "init")
     model = posterior.model(unravel, theta.size)
     try:
+        posterior.check_functions(params, "init")
+    except TypeError as error:
+        raise ValueError(f"{what} needs a log density that JAX can differentiate, got none: {error}") from error
+    try:
         if posterior.data is None:
             jax.eval_shape(jax.grad(model.log_prior), theta)
         else:
             one = posterior.data.read(0, 1)
             jax.eval_shape(Tempered(model, 1.0).batch_gradient, theta, one)
     except Exception as error:
-        reason = str(error).splitlines()[0]
-        raise ValueError(f"{what} needs a log density that JAX can differentiate, got: {reason}") from error
+        reason = check.first_line(error)
+        raise ValueError(f"{what} needs a log density that JAX can differentiate, got {reason}") from error

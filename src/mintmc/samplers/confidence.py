@@ -12,7 +12,7 @@ from mintmc.acceptance.confidence import INEQUALITIES, Confidence
 from mintmc.acceptance.proxy import Proxy
 from mintmc.energy import Model
 from mintmc.kernels.base import Kernel
-from mintmc.posterior import Params, Posterior, flatten
+from mintmc.posterior import Params, Posterior, check_alike, flatten
 from mintmc.proposals import Proposal, RandomWalk
 from mintmc.samplers.growing import check_growing, check_growing_fits, growing_kernel
 
@@ -37,9 +37,10 @@ class TaylorProxy:
     every: int | None = None
 
     def __post_init__(self) -> None:
+        check.plain(self)
         check.function("remainder", self.remainder)
         if self.every is not None:
-            check.integer("every", self.every, 1)
+            check.integer("every", self.every, 1, most=check.LARGEST_COUNT)
 
 
 @dataclass(frozen=True)
@@ -100,20 +101,21 @@ class ConfidenceMH:
         check.choice("inequality", self.inequality, INEQUALITIES)
         check.flag("published", self.published)
         if (self.bound is None) == (self.proxy is None):
-            raise ValueError(
-                f"exactly one of bound and proxy must be given, got bound={self.bound!r}, proxy={self.proxy!r}"
-            )
-        if self.bound is not None and self.bound != "oracle":
+            got = f"bound={check.shown(self.bound)}, proxy={check.shown(self.proxy)}"
+            raise ValueError(f"exactly one of bound and proxy must be given, got {got}")
+        if isinstance(self.bound, str):
+            check.choice("bound", self.bound, ("oracle",))
+        elif self.bound is not None:
             check.function("bound", self.bound)
-        if self.proxy is not None and not isinstance(self.proxy, TaylorProxy):
-            raise TypeError(f"proxy must be a TaylorProxy, got {self.proxy!r}")
+        if self.proxy is not None:
+            check.instance("proxy", self.proxy, TaylorProxy, "a TaylorProxy")
 
     def check(self, posterior: Posterior, params: Params) -> None:
         """Refuse settings that do not fit the posterior or its parameters."""
         check_growing_fits(self, posterior, params)
         centre = params if self.proxy is None or self.proxy.centre is None else self.proxy.centre
-        if flatten(centre, "centre")[0].size != flatten(params, "init")[0].size:
-            raise ValueError(f"centre must have the form of init, got {centre!r}")
+        flatten(centre, "centre")
+        check_alike("centre", centre, params)
         if self.proxy is not None:
             check.scalar("remainder", self.proxy.remainder, params, params, centre)
         elif callable(self.bound):

@@ -13,11 +13,11 @@ from mintmc.data import BATCHINGS
 from mintmc.energy import Density, Model
 from mintmc.kernels.base import Kernel
 from mintmc.ladder import equi_energy
-from mintmc.ladder.ladder import Ladder
+from mintmc.ladder.ladder import MOST_RUNGS, Ladder
 from mintmc.ladder.rings import QuantileRings, RingRule, SpacedRings, check_rings, ring_count, subset_size
-from mintmc.posterior import Params, Posterior, flatten
+from mintmc.posterior import Params, Posterior, check_alike, check_counted, flatten
 from mintmc.proposals import Langevin, Proposal, RandomWalk
-from mintmc.samplers.base import check_proposal_fits, on_vectors
+from mintmc.samplers.base import check_proposal_fits, check_settings, on_vectors
 
 
 @dataclass(frozen=True)
@@ -85,15 +85,15 @@ class EquiEnergy:
     batching: str = "shuffled"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.ladder, Ladder):
-            raise TypeError(f"ladder must be a mintmc.Ladder, got {self.ladder!r}")
-        if _is_sequence(self.jump_probability):
-            self._check_each("jump_probability", self.jump_probability)
+        check.instance("ladder", self.ladder, Ladder, "a mintmc.Ladder")
         check_coupling(self)
+        if isinstance(self.jump_probability, tuple):
+            self._check_each("jump_probability", self.jump_probability)
         if self.steps is not None:
-            self._check_each("steps", self.steps)
-            for count in self.steps:
-                check.integer("steps", count, 1)
+            listed = check.listed("steps", self.steps, "a sequence, one entry for each rung")
+            steps = tuple(check.integer("steps", count, 1, most=check.LARGEST_COUNT) for count in listed)
+            self._check_each("steps", steps)
+            object.__setattr__(self, "steps", steps)
         if self.truncate and not isinstance(self.rings, (QuantileRings, SpacedRings)):
             edges = len(list(self.rings))
             if edges < len(self.ladder) - 1:
@@ -102,6 +102,7 @@ class EquiEnergy:
     def check(self, posterior: Posterior, params: Params) -> None:
         """Refuse settings that do not fit the posterior or its parameters."""
         self.ladder.check_against(posterior.n)
+        check_counted(posterior)
         check_proposal_fits(self.proposal, posterior, params)
         check_reference(self.reference, params)
 
@@ -115,11 +116,10 @@ class EquiEnergy:
         given = self.jump_probability
         return tuple(given) if isinstance(given, Sequence) else (given,) * len(self.ladder)
 
-    def _check_each(self, name: str, values: Any) -> None:
-        if not _is_sequence(values):
-            raise TypeError(f"{name} must be a sequence, one entry for each rung, got {values!r}")
+    def _check_each(self, name: str, values: tuple) -> None:
         if len(values) != len(self.ladder):
-            raise ValueError(f"{name} must have one entry for each of {len(self.ladder)} rungs, got {values}")
+            got = check.shown(values)
+            raise ValueError(f"{name} must have one entry for each of {len(self.ladder)} rungs, got {got}")
 
     def kernel(
         self,
@@ -193,7 +193,7 @@ class MINTEE:
         check.number("growth", self.growth, 1)
         check.number("alpha", self.alpha, 0, 1)
         if self.rungs is not None:
-            check.integer("rungs", self.rungs, 2)
+            check.integer("rungs", self.rungs, 2, most=MOST_RUNGS)
         check_coupling(self)
 
     @classmethod
@@ -232,20 +232,32 @@ class MINTEE:
 
 def check_coupling(sampler: EquiEnergy | MINTEE) -> None:
     """The checks that both share."""
-    given: Any = sampler.jump_probability
-    for probability in given if _is_sequence(given) else (given,):
-        check.number("jump_probability", probability, 0, 1, closed=(True, True))
+    check_settings(sampler)
+    _check_jumps(sampler)
     object.__setattr__(sampler, "rings", check_rings(sampler.rings))
-    check.integer("capacity", sampler.capacity, 1)
+    check.integer("capacity", sampler.capacity, 1, most=check.LARGEST_COUNT)
+    rings = len(sampler.rings) + 1 if isinstance(sampler.rings, tuple) else getattr(sampler.rings, "count", 1)
+    check.integer("capacity * number of rings", sampler.capacity * rings, 1, most=check.LARGEST_COUNT)
     check.flag("share_rings", sampler.share_rings)
     check.flag("truncate", sampler.truncate)
     check.flag("penalty", sampler.penalty)
     if sampler.feed is not None:
-        check.integer("feed", sampler.feed, 1)
-    check.integer("round_length", sampler.round_length, 1)
+        check.integer("feed", sampler.feed, 1, most=check.LARGEST_COUNT)
+    check.integer("round_length", sampler.round_length, 1, most=check.LARGEST_COUNT)
     check.choice("batching", sampler.batching, BATCHINGS)
     if sampler.truncate and isinstance(sampler.rings, QuantileRings):
-        raise ValueError(f"rings must be SpacedRings or edges with truncate=True, got {sampler.rings!r}")
+        raise ValueError(f"rings must be SpacedRings or edges with truncate=True, got {check.shown(sampler.rings)}")
+
+
+def _check_jumps(sampler: EquiEnergy | MINTEE) -> None:
+    """A probability, or a sequence of them."""
+    given: Any = sampler.jump_probability
+    if (isinstance(given, Sequence) and not isinstance(given, (str, bytes))) or getattr(given, "ndim", 0) > 0:
+        listed = check.listed("jump_probability", given)
+        given = tuple(check.number("jump_probability", each, 0, 1, closed=(True, True)) for each in listed)
+        object.__setattr__(sampler, "jump_probability", given)
+    else:
+        check.number("jump_probability", given, 0, 1, closed=(True, True))
 
 
 def check_reference(reference: Params | None, params: Params) -> None:
@@ -255,7 +267,4 @@ def check_reference(reference: Params | None, params: Params) -> None:
     given, wanted = flatten(reference, "reference")[0].size, flatten(params, "init")[0].size
     if given != wanted:
         raise ValueError(f"reference must have {wanted} parameters like init, got {given}")
-
-
-def _is_sequence(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str)
+    check_alike("reference", reference, params)

@@ -17,9 +17,9 @@ from mintmc.energy import TEMPERS, Model, Tempered
 from mintmc.kernels import firefly, tuna
 from mintmc.kernels.base import Kernel
 from mintmc.kernels.bounds import Bound
-from mintmc.posterior import Params, Posterior
+from mintmc.posterior import Params, Posterior, check_counted
 from mintmc.proposals import Proposal, RandomWalk
-from mintmc.samplers.base import check_has_data, check_proposal_fits, on_vectors
+from mintmc.samplers.base import check_has_data, check_proposal_fits, check_settings, on_vectors
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,10 +69,10 @@ class FireflyMC:
     batching = "none"
 
     def __post_init__(self) -> None:
+        check_settings(self)
         if isinstance(self.bound, type) or not all(hasattr(self.bound, n) for n in ("constants", "log_bound", "total")):
-            raise TypeError(
-                f"bound must have constants, log_bound and total, as JaakkolaJordan has, got {self.bound!r}"
-            )
+            got = check.shown(self.bound)
+            raise TypeError(f"bound must have constants, log_bound and total, as JaakkolaJordan has, got {got}")
         check.number("temperature", self.temperature, 0)
         check.number("brighten", self.brighten, 0, 1)
         check.choice("temper", self.temper, TEMPERS)
@@ -82,6 +82,7 @@ class FireflyMC:
     def check(self, posterior: Posterior, params: Params) -> None:
         """Refuse settings that do not fit the posterior or its parameters, and what is no bound at ``params``."""
         check_has_data(posterior)
+        check_counted(posterior)
         _check_without_gradient(self.proposal, posterior, params)
         if self.capacity is not None:
             check.integer("capacity", self.capacity, 1, posterior.n, "n")
@@ -151,34 +152,40 @@ class TunaMH:
     batching = "none"
 
     def __post_init__(self) -> None:
-        scales = np.asarray(self.scales)
-        if scales.ndim != 1 or not np.issubdtype(scales.dtype, np.number):
-            raise TypeError(f"scales must be an array of one number a row, got {self.scales!r}")
-        if not (np.isfinite(scales) & (scales >= 0)).all() or not scales.any():
-            raise ValueError(f"scales must be finite, at least 0 and not all 0, got {self.scales!r}")
+        check_settings(self)
+        scales = check.array("scales", self.scales, "an array of one number a row", dims=(1,))
+        if (scales < 0).any() or not scales.any():
+            raise ValueError(f"scales must be finite, at least 0 and not all 0, got {check.shown(self.scales)}")
         if self.distance is not None:
             check.function("distance", self.distance)
         check.number("chi", self.chi, 0)
         check.number("temperature", self.temperature, 0)
         check.choice("temper", self.temper, TEMPERS)
 
+    @property
+    def _distance(self) -> Callable[[Params, Params], Array]:
+        return tuna.euclidean if self.distance is None else self.distance
+
     @classmethod
     def logistic(cls, x: Any, **settings: Any) -> TunaMH:
         """For log_sigmoid(y * x'theta) with y = -1 or +1: scales are |x_i|, the distance is Euclidean."""
-        x = np.asarray(x, dtype=np.float64)
-        if x.ndim != 2:
-            raise ValueError(f"x must have shape (n, d), got {x.shape}")
-        return cls(np.linalg.norm(x, axis=1), **settings)
+        rows = check.array("x", x, "an array of shape (n, d)", dims=(2,))
+        if not rows.any():
+            raise ValueError(f"x must have numbers other than 0, got {check.shown(x)}")
+        return cls(np.linalg.norm(rows, axis=1), **settings)
 
     def check(self, posterior: Posterior, params: Params) -> None:
         """Refuse settings that do not fit the posterior or its parameters."""
         check_has_data(posterior)
+        check_counted(posterior)
         _check_without_gradient(self.proposal, posterior, params)
         if len(self.scales) != posterior.n:
             raise ValueError(f"scales must have n={posterior.n} numbers, got {len(self.scales)}")
-        distance = jax.eval_shape(self.distance or tuna.euclidean, *[jax.tree.map(jnp.asarray, params)] * 2)
-        if getattr(distance, "shape", None) != ():
-            raise ValueError(f"distance must return a scalar, got {distance}")
+        check.scalar(
+            "distance",
+            self._distance,
+            *[jax.tree.map(jnp.asarray, params)] * 2,
+        )
 
     def target_temperature(self, n: int) -> float:
         """The temperature of the distribution that its draws come from."""
@@ -193,7 +200,7 @@ class TunaMH:
             tuna.Settings(
                 target,
                 scales,
-                self.distance or tuna.euclidean,
+                self._distance,
                 float(self.chi),
                 proposal,
                 unravel,

@@ -14,12 +14,13 @@ from mintmc.data import BATCHINGS
 from mintmc.energy import TEMPERS, Model, Tempered
 from mintmc.kernels import metropolis
 from mintmc.kernels.base import Kernel
-from mintmc.posterior import Params, Posterior
-from mintmc.samplers.base import check_has_data, check_proposal_fits, on_vectors
+from mintmc.posterior import Params, Posterior, check_counted
+from mintmc.samplers.base import check_has_data, check_proposal_fits, check_settings, on_vectors
 
 
 def check_growing(sampler: Any) -> None:
     """The checks that all samplers with a growing batch share."""
+    check_settings(sampler)
     check.integer("batch_size", sampler.batch_size, 2)
     check.number("temperature", sampler.temperature, 0)
     check.choice("temper", sampler.temper, TEMPERS)
@@ -29,6 +30,7 @@ def check_growing(sampler: Any) -> None:
 def check_growing_fits(sampler: Any, posterior: Posterior, params: Params) -> None:
     """Refuse settings that do not fit the posterior or its parameters."""
     check_has_data(posterior)
+    check_counted(posterior)
     check.integer("batch_size", sampler.batch_size, 2, posterior.n, "n")
     check_proposal_fits(sampler.proposal, posterior, params)
 

@@ -14,9 +14,9 @@ from mintmc.data import BATCHINGS
 from mintmc.energy import TEMPERS, Model, Tempered
 from mintmc.kernels import metropolis
 from mintmc.kernels.base import Kernel
-from mintmc.posterior import Params, Posterior
+from mintmc.posterior import Params, Posterior, check_counted
 from mintmc.proposals import Proposal, RandomWalk
-from mintmc.samplers.base import check_has_data, check_proposal_fits, on_vectors
+from mintmc.samplers.base import check_has_data, check_proposal_fits, check_settings, on_vectors
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class MetropolisHastings:
     batching = "none"
 
     def __post_init__(self) -> None:
+        check_settings(self)
         check.number("temperature", self.temperature, 0)
         check.choice("temper", self.temper, TEMPERS)
 
@@ -58,6 +59,7 @@ class MetropolisHastings:
         """Refuse settings that do not fit the posterior or its parameters."""
         if posterior.data is None and self.temper == "likelihood":
             raise ValueError("temper must be 'posterior' for a density without data, got 'likelihood'")
+        check_counted(posterior)
         check_proposal_fits(self.proposal, posterior, params)
 
     def target_temperature(self, n: int) -> float:
@@ -120,10 +122,12 @@ class MINT:
     batching: str = "shuffled"
 
     def __post_init__(self) -> None:
+        check_settings(self)
         check.integer("batch_size", self.batch_size, 1)
         given = {k: v for k in ("alpha", "lam", "temperature") if (v := getattr(self, k)) is not None}
         if len(given) != 1:
-            raise ValueError(f"exactly one of alpha, lam and temperature must be given, got {given or 'none'}")
+            got = check.shown(given) if given else "none"
+            raise ValueError(f"exactly one of alpha, lam and temperature must be given, got {got}")
         if self.alpha is not None:
             check.number("alpha", self.alpha, 0, 1)
         if self.lam is not None:

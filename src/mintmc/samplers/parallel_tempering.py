@@ -14,9 +14,9 @@ from mintmc.energy import Density, Model
 from mintmc.kernels.base import Kernel
 from mintmc.ladder import parallel_tempering
 from mintmc.ladder.ladder import Ladder
-from mintmc.posterior import Params, Posterior
+from mintmc.posterior import Params, Posterior, check_counted
 from mintmc.proposals import Proposal, RandomWalk
-from mintmc.samplers.base import check_proposal_fits, on_vectors
+from mintmc.samplers.base import check_proposal_fits, check_settings, on_vectors
 from mintmc.samplers.equi_energy import check_reference
 
 
@@ -63,8 +63,8 @@ class ParallelTempering:
     batching: str = "shuffled"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.ladder, Ladder):
-            raise TypeError(f"ladder must be a mintmc.Ladder, got {self.ladder!r}")
+        check_settings(self)
+        check.instance("ladder", self.ladder, Ladder, "a mintmc.Ladder")
         check.choice("scheme", self.scheme, parallel_tempering.SCHEMES)
         check.flag("penalty", self.penalty)
         check.choice("batching", self.batching, BATCHINGS)
@@ -72,6 +72,7 @@ class ParallelTempering:
     def check(self, posterior: Posterior, params: Params) -> None:
         """Refuse settings that do not fit the posterior or its parameters."""
         self.ladder.check_against(posterior.n)
+        check_counted(posterior)
         check_proposal_fits(self.proposal, posterior, params)
         check_reference(self.reference, params)
 

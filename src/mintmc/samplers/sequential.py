@@ -130,6 +130,8 @@ class AustereMH:
     @classmethod
     def conservative(cls, n: int, max_error: float, **settings: Any) -> AustereMH:
         """The cheapest test for n data whose error is below ``max_error`` even where the decision is hardest."""
+        n = check.integer("n", n, max(design.BATCH_SIZES), most=10**7)  # the search takes time in proportion to n
+        max_error = check.number("max_error", max_error, 0, 0.5)
         return cls(*design.conservative(n, max_error), **settings)
 
     def check(self, posterior: Posterior, params: Params) -> None:

@@ -22,7 +22,7 @@ from mintmc.kernels.schedule import StepSize, check_step_size, largest_step
 from mintmc.posterior import Params, Posterior, flatten
 from mintmc.proposals import initial_scale
 from mintmc.proposals.tuning import check_preconditioner
-from mintmc.samplers.base import check_differentiable, check_has_data
+from mintmc.samplers.base import check_differentiable, check_has_data, check_settings
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class SGLD:
         if isinstance(self.preconditioner, str):
             raise TypeError(
                 "preconditioner must be None, a vector of variances or a covariance matrix (nothing is adapted "
-                f"without an acceptance test), got {self.preconditioner!r}"
+                f"without an acceptance test), got {check.shown(self.preconditioner)}"
             )
         check_preconditioner(self.preconditioner)
 
@@ -142,7 +142,7 @@ class SGHMC:
         _check_settings(self)
         check.number("friction", self.friction, 0)
         if self.resample_every is not None:
-            check.integer("resample_every", self.resample_every, 1)
+            check.integer("resample_every", self.resample_every, 1, most=check.LARGEST_COUNT)
         step, noise = largest_step(self.step_size), _variances("noise_estimate", self.noise_estimate)
         # Steps only ever decrease, and both limits with them: the first step decides.
         if self.friction < step * noise.max() / 2:
@@ -176,6 +176,7 @@ class SGHMC:
 
 
 def _check_settings(sampler: SGLD | SGHMC) -> None:
+    check_settings(sampler)
     check.integer("batch_size", sampler.batch_size, 1)
     check_step_size(sampler.step_size)
     check.number("temperature", sampler.temperature, 0)
@@ -191,9 +192,8 @@ def _check_fits(sampler: SGLD | SGHMC, posterior: Posterior, params: Params) -> 
 
 def _variances(name: str, value: Any) -> np.ndarray:
     """A variance, or a vector of them."""
-    if isinstance(value, (bool, str)) or not np.issubdtype(np.asarray(value).dtype, np.number):
-        raise TypeError(f"{name} must be a number or a vector of numbers in [0, inf), got {value!r}")
-    array = np.asarray(value, dtype=float)
-    if array.ndim > 1 or array.size == 0 or not (np.isfinite(array) & (array >= 0)).all():
-        raise ValueError(f"{name} must be a number or a vector of numbers in [0, inf), got {value!r}")
+    what = "a number or a vector of numbers in [0, inf)"
+    array = check.array(name, value, what, dims=(0, 1))
+    if array.size == 0 or (array < 0).any():
+        raise ValueError(f"{name} must be {what}, got {check.shown(value)}")
     return array

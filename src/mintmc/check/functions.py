@@ -1,0 +1,56 @@
+"""Functions that a user wrote: an error of theirs is told as one of the argument, by name and in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from mintmc.check.words import first_line, form
+
+
+def called(name: str, given: Callable, *args: Any) -> Any:
+    """What a user's function returns; an error of its own is told as one of the argument."""
+    try:
+        return given(*args)
+    except Exception as error:  # whatever a user's function may raise
+        raise ValueError(f"{name} must work for {form(args)}, got {first_line(error)}") from error
+
+
+def returned(name: str, given: Callable, *args: Any, takes: str = "") -> Any:
+    """What a user's function returns for arguments like these, found by tracing it: types and shapes, no numbers.
+
+    ``takes`` says in words what it is called with; by default, the form of the arguments.
+    """
+    found: list[Any] = []
+
+    def traced(*args: Any) -> None:
+        try:
+            found.append(jax.tree.map(_kind, given(*args)))
+        except jax.errors.JAXTypeError as error:
+            wanted = "be written with jax.numpy, so that JAX can trace it"
+            raise TypeError(f"{name} must {wanted}, got {first_line(error)}") from error
+        except Exception as error:  # whatever a user's function may raise
+            wanted = takes or " and ".join(map(form, args))
+            raise ValueError(f"{name} must work for {wanted}, got {first_line(error)}") from error
+
+    jax.eval_shape(traced, *args)
+    return found[0]
+
+
+def _kind(leaf: Any) -> Any:
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if hasattr(leaf, "shape") and hasattr(leaf, "dtype") else leaf
+
+
+def scalar(name: str, given: Callable, *args: Any, takes: str = "") -> None:
+    """Check, without running it, that a function returns one float for arguments like these."""
+    result = returned(name, given, *args, takes=takes)
+    after = f" for {takes}" if takes else ""
+    if isinstance(result, (int, float)) and not isinstance(result, bool):
+        return
+    if not isinstance(result, jax.ShapeDtypeStruct) or result.shape != ():
+        got = f"shape {result.shape}" if isinstance(result, jax.ShapeDtypeStruct) else form(result)
+        raise ValueError(f"{name} must return a scalar, got {got}{after}")
+    if not jax.numpy.issubdtype(result.dtype, jax.numpy.floating):
+        raise TypeError(f"{name} must return a float, got dtype {result.dtype}{after}")

@@ -1,0 +1,255 @@
+"""Every public argument gets everything that it should not: each call succeeds or says what is wrong, in one line."""
+
+import contextlib
+import inspect
+import itertools
+
+import matplotlib
+import numpy as np
+import pytest
+
+import mintmc
+import mintmc.result.normality
+import mintmc.run.program
+from fuzzing import POOL, deadline, unclear
+from mintmc import check
+
+N = 100
+X = np.random.default_rng(0).normal(size=N)
+X2 = np.stack([X, X[::-1]], axis=1)
+SIGNS = np.where(X > 0, 1.0, -1.0)
+LADDER = mintmc.Ladder([1, 4])
+NEW = "a new folder"
+NEVER_BUILT = {"Audit", "Bound", "Diagnosis", "Normality"}
+"""Results, which users read and do not make, and a protocol."""
+
+
+class ReachedError(Exception):
+    """All checks were passed: from here on it would compile and run."""
+
+
+def log_likelihood(theta, x):
+    return -0.5 * (x - theta) ** 2
+
+
+def functions(log_likelihood, data, log_prior, init):
+    return run(mintmc.Posterior(log_likelihood, data, log_prior), mintmc.MetropolisHastings(), init=init)
+
+
+def density(log_density, init):
+    return run(mintmc.Posterior.from_density(log_density), mintmc.MetropolisHastings(), init=init)
+
+
+def proposed(sample, log_ratio):
+    return run(POSTERIOR, mintmc.MetropolisHastings(mintmc.Custom(sample, log_ratio)))
+
+
+def with_proxy(remainder, centre, every):
+    return run(POSTERIOR, mintmc.ConfidenceMH(proxy=mintmc.TaylorProxy(remainder, centre, every), batch_size=10))
+
+
+def with_bound(bound):
+    return run(POSTERIOR, mintmc.ConfidenceMH(bound, batch_size=10))
+
+
+def with_distance(scales, distance):
+    return run(POSTERIOR, mintmc.TunaMH(scales, distance))
+
+
+def with_reference(reference, feed, steps, rings, capacity, jump_probability):
+    settings = {"feed": feed, "steps": steps, "rings": rings, "capacity": capacity}
+    sampler = mintmc.EquiEnergy(LADDER, reference=reference, jump_probability=jump_probability, **settings)
+    return run(POSTERIOR, sampler)
+
+
+def with_preconditioner(preconditioner, step_size):
+    return run(POSTERIOR, mintmc.MetropolisHastings(mintmc.Langevin(step_size, preconditioner=preconditioner)))
+
+
+def run(posterior, sampler=None, init=0.0, **settings):
+    sampler = sampler or mintmc.MINT(batch_size=10, alpha=0.5)
+    return mintmc.sample(posterior, sampler, init=init, draws=3, warmup=3, chains=1, progress=False, **settings)
+
+
+POSTERIOR = mintmc.Posterior(log_likelihood, X)
+GOOD = {
+    # name: (what to call, arguments without a default, or with one that is not the usual case)
+    "MINT": (mintmc.MINT, {"batch_size": 10, "alpha": 0.5}),
+    "MINTEE": (mintmc.MINTEE, {"smallest_batch": 10}),
+    "MINTEE.for_data": (mintmc.MINTEE(2, growth=3.0).for_data, {"n": N}),
+    "SGHMC": (mintmc.SGHMC, {"batch_size": 10, "step_size": 0.1, "friction": 1.0}),
+    "SGLD": (mintmc.SGLD, {"batch_size": 10, "step_size": 0.1}),
+    "AustereMH": (mintmc.AustereMH, {}),
+    "AustereMH.conservative": (mintmc.AustereMH.conservative, {"n": 2000, "max_error": 0.1}),
+    "BarkerMH": (mintmc.BarkerMH, {}),
+    "ConfidenceMH": (mintmc.ConfidenceMH, {"bound": "oracle"}),
+    "Custom": (mintmc.Custom, {"sample": lambda key, x: x}),
+    "EquiEnergy": (mintmc.EquiEnergy, {"ladder": LADDER}),
+    "FireflyMC": (mintmc.FireflyMC, {"bound": mintmc.JaakkolaJordan.untuned(X2, SIGNS)}),
+    "Hamiltonian": (mintmc.Hamiltonian, {}),
+    "JaakkolaJordan": (mintmc.JaakkolaJordan.untuned, {"x": X2, "y": SIGNS}),
+    "JaakkolaJordan.tuned": (mintmc.JaakkolaJordan.tuned, {"x": X2, "y": SIGNS, "theta_map": np.zeros(2)}),
+    "Ladder": (mintmc.Ladder, {"temperatures": [1, 4]}),
+    "Ladder.mint": (mintmc.Ladder.mint, {"n": N, "smallest_batch": 10, "growth": 1.4, "alpha": 0.9}),
+    "Ladder.geometric": (mintmc.Ladder.geometric, {"hottest": 9, "rungs": 3}),
+    "Langevin": (mintmc.Langevin, {}),
+    "MetropolisHastings": (mintmc.MetropolisHastings, {}),
+    "ParallelTempering": (mintmc.ParallelTempering, {"ladder": LADDER}),
+    "PerChain": (lambda params: run(POSTERIOR, init=mintmc.PerChain(params)), {"params": np.zeros(1)}),
+    "Polynomial": (mintmc.Polynomial, {"a": 0.1, "b": 1.0, "gamma": 0.6}),
+    "Polynomial.between": (mintmc.Polynomial.between, {"first": 0.1, "last": 0.01, "steps": 100}),
+    "Posterior": (mintmc.Posterior, {"log_likelihood": log_likelihood, "data": X}),
+    "Posterior.from_density": (mintmc.Posterior.from_density, {"log_density": lambda x: -(x**2)}),
+    "Posterior.energy": (POSTERIOR.energy, {"params": 0.0}),
+    "QuantileRings": (mintmc.QuantileRings, {}),
+    "RandomWalk": (mintmc.RandomWalk, {}),
+    "SpacedRings": (mintmc.SpacedRings, {}),
+    "TaylorProxy": (mintmc.TaylorProxy, {"remainder": lambda here, there, centre: 0.0}),
+    "TunaMH": (mintmc.TunaMH, {"scales": np.ones(N)}),
+    "TunaMH.logistic": (mintmc.TunaMH.logistic, {"x": X2}),
+    "logistic_bound": (mintmc.logistic_bound, {"x": X2}),
+    "logistic_remainder": (mintmc.logistic_remainder, {"x": X2}),
+    "relative_variance": (mintmc.relative_variance, {"weights": [0.5, 0.5]}),
+    "normality": (mintmc.normality, {"posterior": POSTERIOR, "params": 0.0, "batch_size": 10, "batches": 5}),
+    "sample": (
+        mintmc.sample,
+        {"posterior": POSTERIOR, "sampler": mintmc.MINT(10, alpha=0.5), "init": 0.0, "chains": 1, "progress": False},
+    ),
+    "tune_ladder": (
+        mintmc.tune_ladder,
+        {"posterior": POSTERIOR, "init": 0.0, "hottest": 4.0, "rungs": 2, "chains": 1},
+    ),
+    "a model": (functions, {"log_likelihood": log_likelihood, "data": X, "log_prior": None, "init": 0.0}),
+    "a density": (density, {"log_density": lambda x: -(x**2), "init": 0.0}),
+    "a proposal": (proposed, {"sample": lambda key, x: x, "log_ratio": None}),
+    "a proxy": (with_proxy, {"remainder": lambda here, there, at: 0.0, "centre": None, "every": None}),
+    "a bound": (with_bound, {"bound": lambda here, there: 1.0}),
+    "a distance": (with_distance, {"scales": np.ones(N), "distance": None}),
+    "a ladder": (
+        with_reference,
+        {"reference": None, "feed": None, "steps": None, "rings": [1.0], "capacity": 10, "jump_probability": 0.1},
+    ),
+    "a preconditioner": (with_preconditioner, {"preconditioner": None, "step_size": 0.1}),
+}
+
+
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory):
+    """Everything public, with arguments that work: what needs a run or a file, too."""
+    matplotlib.use("agg")
+    folder = tmp_path_factory.mktemp("fuzz")
+    np.save(folder / "x.npy", X)
+    normal = mintmc.Posterior.from_density(lambda x: -0.5 * x**2)
+    store, number = folder / "run.zarr", itertools.count()
+    sampler, settings = mintmc.ParallelTempering(LADDER), {"draws": 40, "warmup": 5, "chains": 2}
+    tree = mintmc.sample(normal, sampler, init=0.0, **settings, progress=False, out=store)
+
+    def prepare(source, out, columns, transform, seed, memory, progress):
+        out = folder / str(next(number)) if out is NEW else out
+        settings = {"columns": columns, "transform": transform, "seed": seed, "memory": memory, "progress": progress}
+        return mintmc.prepare(source, out, **settings)
+
+    defaults = {"columns": None, "transform": None, "seed": 0, "memory": 2**20, "progress": None}
+    from_files = {
+        "open_data": (mintmc.open_data, {"source": folder / "x.npy"}),
+        "prepare": (prepare, {"source": folder / "x.npy", "out": NEW, **defaults}),
+        "resume": (mintmc.resume, {"path": store, "posterior": normal, "progress": False}),
+        "audit_rung": (mintmc.audit_rung, {"posterior": normal, "tree": tree, "rung": 1, "init": 0.0}),
+        "diagnose": (mintmc.diagnose, {"tree": tree}),
+        "diagnose_ladder": (mintmc.diagnose_ladder, {"tree": tree}),
+        "mode_weights": (mintmc.mode_weights, {"tree": tree, "label": lambda x: x > 0}),
+        "plot_ladder": (mintmc.plot_ladder, {"tree": tree}),
+    }
+    return GOOD | from_files
+
+
+@pytest.fixture
+def reached(monkeypatch, tmp_path):
+    """What passes the checks is not run; what writes, writes somewhere else."""
+
+    def reach(*args, **kwargs):
+        raise ReachedError
+
+    monkeypatch.setattr(mintmc.run.program, "build", reach)
+    monkeypatch.setattr(mintmc.result.normality, "Uniform", reach)
+    monkeypatch.chdir(tmp_path)
+
+
+def arguments(call):
+    kinds = inspect.signature(call).parameters.values()
+    return [kind.name for kind in kinds if kind.kind not in (kind.VAR_KEYWORD, kind.VAR_POSITIONAL)]
+
+
+def mistakes(calls):
+    """Every argument of every call with every value of the pool."""
+    return [(name, {argument: value}) for name in calls for argument in arguments(calls[name][0]) for value in POOL]
+
+
+def fault(call, good, wrong):
+    """What is wrong with the answer to wrong arguments; None if it is a success or a clear refusal of one of them."""
+    try:
+        with deadline(20):
+            call(**{**good, **wrong})
+    except ReachedError:
+        return None
+    except Exception as error:
+        found = [unclear(error, argument, {**good, **wrong}) for argument in wrong]
+        return None if None in found else f"{found[0]}: {type(error).__name__}: {error}"
+    return None
+
+
+def judge(calls, chosen):
+    found = {}
+    for name, wrong in chosen:
+        answer = fault(*calls[name], wrong)
+        if answer is not None:
+            found[f"{name}({', '.join(f'{key}={check.shown(value)}' for key, value in wrong.items())})"] = answer
+    assert not found, "\n".join(f"{call}: {answer}" for call, answer in found.items())
+
+
+def test_everything_public_is_fuzzed(calls):
+    fuzzed = {name.split(".")[0] for name in calls}
+    assert set(mintmc.__all__) <= fuzzed | NEVER_BUILT
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_what_is_meant_to_be_right_is(name, reached):
+    call, good = GOOD[name]
+    with contextlib.suppress(ReachedError):
+        call(**good)
+
+
+@pytest.mark.usefixtures("reached")
+def test_two_thousand_mistakes_end_in_a_clear_line(calls):
+    every = mistakes(calls)
+    judge(calls, [every[i] for i in np.random.default_rng(0).permutation(len(every))[:2000]])
+
+
+@pytest.mark.usefixtures("reached")
+def test_two_mistakes_at_once_end_in_a_clear_line(calls):
+    rng, chosen = np.random.default_rng(1), []
+    several = [name for name in calls if len(arguments(calls[name][0])) > 1]
+    for name in rng.choice(several, 500):
+        pair = rng.choice(arguments(calls[name][0]), 2, replace=False)
+        chosen.append((name, {str(argument): POOL[rng.integers(len(POOL))] for argument in pair}))
+    judge(calls, chosen)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("reached")
+def test_all_mistakes_end_in_a_clear_line(calls):
+    judge(calls, mistakes(calls))
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        (ValueError("batch_size must be at least 1, got -1"), None),
+        (KeyError("batch_size -1"), "a KeyError"),
+        (ValueError("must be at least 1, got -1"), "no word of the argument"),
+        (ValueError("batch_size must be at least -1, got another"), "no word of the value"),
+        (ValueError("batch_size\n-1"), "more than a line"),
+    ],
+)
+def test_the_judge_tells_clear_answers_from_others(answer, found):
+    assert unclear(answer, "batch_size", {"batch_size": -1}) == found
