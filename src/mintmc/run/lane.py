@@ -47,6 +47,7 @@ class Task(NamedTuple):
     first_chain: int = 0  # of those that run here; others may run elsewhere
     sharers: int = 1  # processes that make each full pass together
     folder: Path | None = None  # of the run's store
+    is_new: bool = True  # whether there is nothing to go on with
 
     @property
     def crew(self) -> Alone:

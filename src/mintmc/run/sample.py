@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from mintmc import check
 from mintmc.energy import Density
+from mintmc.lock import locked
 from mintmc.posterior import Posterior
 from mintmc.result.tree import RunFacts, build_tree
 from mintmc.run.chains import ChainRun
@@ -22,10 +24,10 @@ from mintmc.run.interrupt import Interrupt
 from mintmc.run.lane import Purpose, Session, Task, cores, key_of, workers
 from mintmc.run.processes import check_sharers, join_parts, own_chains, part_path, wait_for_all
 from mintmc.run.progress import Display
-from mintmc.run.provenance import differences, provenance
+from mintmc.run.provenance import differences, machines_of, provenance
 from mintmc.run.rounds import LadderRun
 from mintmc.run.saver import Saver
-from mintmc.run.store import RunStore, is_new, open_run, read_record
+from mintmc.run.store import RunStore, is_new, open_run, read_record, verify
 from mintmc.samplers import MINTEE, EquiEnergy, MetropolisHastings, Sampler
 from mintmc.samplers.base import check_has_data
 
@@ -97,7 +99,12 @@ def sample(
         raise TypeError(f"posterior must be a mintmc.Posterior, got {posterior!r}")
     if not hasattr(sampler, "kernel") and not isinstance(sampler, MINTEE):
         raise TypeError(f"sampler must be a mintmc sampler such as MINT(...), got {sampler!r}")
+    with ExitStack() as held:
+        return _sample(held, posterior, sampler, init, draws, warmup, chains, thin, seed, out, progress)
 
+
+def _sample(held, posterior, sampler, init, draws, warmup, chains, thin, seed, out, progress) -> xarray.DataTree:
+    """The same with arguments that were checked; ``held`` lets go of the locks at the end."""
     clock = Clock()
     thetas, unravel, example = initial_states(init, chains, key_of(seed, Purpose.init))
     task = _task(posterior, sampler, thetas, unravel, example, seed, draws, warmup, thin)
@@ -111,13 +118,17 @@ def sample(
         settings = {"chains": chains, "warmup": warmup, "thin": thin, "seed": seed, "processes": processes}
         record = provenance(posterior, sampler, [unravel(theta) for theta in thetas], **settings)
         if (done := _stored(out, record)) and done["drawn"] >= draws:
+            verify(out)
             return open_run(out)
     if processes > 1:
         own = _own_chains(task, chains, out)
         task = task._replace(thetas=[thetas[chain] for chain in own], first_chain=own.start)
     here = out if out is None or processes == 1 else part_path(out, jax.process_index())
-    if here is not None and here != out:
-        _stored(here, record)
+    if here is not None and task.crew.writes:
+        for place in {here, out} if jax.process_index() == 0 else {here}:
+            held.enter_context(locked(Path(place)))
+    if here is not None:
+        _stored(here, record)  # once more: nobody else writes to it any longer
     task.crew.meet("checked")  # or one would look while another makes it
     store = RunStore(here) if here is not None and task.crew.writes else None
     task.crew.meet("opened")
@@ -126,7 +137,7 @@ def sample(
     if store is not None and store.done is not None:
         clock.add(store.done["seconds"])
 
-    task = task._replace(folder=None if store is None else store.path)
+    task = task._replace(folder=store and store.path, is_new=store is None or store.done is None)
     run: ChainRun | LadderRun = (LadderRun if isinstance(task.sampler, EquiEnergy) else ChainRun)(task)
 
     def tree_of(run: ChainRun | LadderRun) -> xarray.DataTree:
@@ -136,7 +147,8 @@ def sample(
         )
         return build_tree(run.kept.first(run.drawn - run.saved), unravel, facts, run.saved)
 
-    saver = Saver(store, tree_of, {**record, "draws": draws}, clock, task.crew.writes)
+    machines = machines_of(store and store.done)
+    saver = Saver(store, tree_of, {**record, "draws": draws, "machines": machines}, clock, task.crew.writes)
     with Display(progress) as display, Interrupt() as interrupt, workers(cores(run.lanes)) as pool:
         session = Session(pool, display, interrupt, saver)
         run.compile(pool, saver.room(draws, len(task.thetas), task.dim))
@@ -263,4 +275,4 @@ def _say_interrupted(drawn: int, draws: int, out: str | Path | None) -> None:
         message += f" and saved; mintmc.resume({str(out)!r}, posterior) goes on"
     if drawn == 0:
         raise KeyboardInterrupt(message)
-    warnings.warn(message, stacklevel=3)
+    warnings.warn(message, stacklevel=4)
