@@ -57,8 +57,8 @@ def _taken(lock: Path, path: Path) -> Any:
         held = _holder(file, lock)
         if held is not None and not _is_left_behind(held):
             raise ValueError(
-                f"out must not be in use, got {path}, which {_said(file, lock)} is writing to, as far as can be told from "
-                f"here; if it has ended, remove {lock}"
+                f"out must not be in use, got {path}, which {_said(file, lock)} is writing to, as far as can be told "
+                f"from here; if it has ended, remove {lock}"
             )
         file.seek(0)
         file.truncate()

@@ -137,7 +137,9 @@ def check_names(argument: str, params: Any) -> None:
         taken |= {f"{name}_dim_{axis}": f"a dimension of {name!r}" for axis in range(np.ndim(leaf))}
     for name, _ in named:
         if name in taken:
-            raise ValueError(f"{argument} must name each parameter once, and as nothing else, got {name!r}: {taken[name]}")
+            raise ValueError(
+                f"{argument} must name each parameter once, and as nothing else, got {name!r}: {taken[name]}"
+            )
         taken[name] = "another parameter"
         encoded = name.encode("utf-8", "replace")
         is_whole = encoded.decode() == name and name.isprintable() and len(encoded) <= _LONGEST_NAME

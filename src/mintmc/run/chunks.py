@@ -59,7 +59,7 @@ class Grid(NamedTuple):
             raise ValueError(f"its chunks of {chunks} are larger than {MOST_BYTES} bytes")
         return cls(shape, chunks, kind.itemsize)
 
-    def keys(self) -> Iterator[str]:
+    def names(self) -> Iterator[str]:
         """The names of all its chunks."""
         counts = (range(-(-size // chunk)) for size, chunk in zip(self.shape, self.chunks, strict=True))
         return ("/".join(["c", *map(str, place)]) for place in product(*counts))
@@ -121,7 +121,7 @@ class Chunks(LocalStore):
     def verify(self) -> None:
         """Refuse a store of which a chunk is missing or damaged."""
         for array, grid in self.grids.items():
-            for key in grid.keys():
+            for key in grid.names():
                 check_chunk(self.root / array / key, self._read(f"{array}/{key}"), grid)
 
     async def set(self, key: str, value: Buffer) -> None:

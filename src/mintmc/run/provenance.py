@@ -20,6 +20,9 @@ from mintmc.run.encode import encode
 
 FORMAT = 2
 """Of the store; another one cannot be gone on with."""
+_IGNORED = ("versions.numpy", "versions.zarr")
+"""Another release may draw other numbers from the same seed; another NumPy or Zarr does not. Another machine may round
+otherwise, but the law of the draws is the same: the store says which machines made it."""
 _INSTRUCTIONS = ("sse4_2", "avx", "fma", "avx2", "avx512f", "avx512_bf16", "amx_tile", "asimd", "sve")
 
 
@@ -68,15 +71,17 @@ def instructions() -> str:
 
 def differences(stored: dict[str, Any], asked: dict[str, Any]) -> list[str]:
     """What speaks against going on with a stored run, in words."""
-    # Another release may draw other numbers from the same seed; another NumPy or Zarr does not. Another machine may
-    # round otherwise, but the law of the draws is the same: the store says which machines made it.
-    ignored = ("versions.numpy", "versions.zarr")
     before, now = (dict(_leaves("", {name: record.get(name) for name in asked})) for record in (stored, asked))
     return [
         f"{name} was {_short(before.get(name))}, now {_short(now.get(name))}"
         for name in dict.fromkeys((*before, *now))
-        if name not in ignored and before.get(name) != now.get(name)
+        if name not in _IGNORED and before.get(name) != now.get(name)
     ]
+
+
+def summary(record: dict[str, Any]) -> dict[str, str]:
+    """The parts of a record by their names, each as a short text: two that differ anywhere differ here."""
+    return {name: _short(value) for name, value in _leaves("", record) if name not in _IGNORED}
 
 
 def model_fingerprint(posterior: Posterior, params: Params) -> str:
@@ -121,4 +126,4 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def _short(value: Any) -> str:
     text = str(value)
-    return text if len(text) <= 120 else text[:117] + "..."
+    return text if len(text) <= 120 else f"{text[:90]}... ({hashlib.sha256(text.encode()).hexdigest()[:16]})"

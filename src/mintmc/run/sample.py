@@ -22,7 +22,7 @@ from mintmc.run.encode import decode, is_readable
 from mintmc.run.initial import PerChain, check_start, initial_states
 from mintmc.run.interrupt import Interrupt
 from mintmc.run.lane import Purpose, Session, Task, cores, key_of, workers
-from mintmc.run.processes import check_sharers, join_parts, own_chains, part_path, wait_for_all
+from mintmc.run.processes import agree, check_sharers, join_parts, own_chains, part_path, wait_for_all
 from mintmc.run.progress import Display
 from mintmc.run.provenance import differences, machines_of, provenance
 from mintmc.run.rounds import LadderRun
@@ -109,17 +109,17 @@ def _sample(held, posterior, sampler, init, draws, warmup, chains, thin, seed, o
     thetas, unravel, example = initial_states(init, chains, key_of(seed, Purpose.init))
     task = _task(posterior, sampler, thetas, unravel, example, seed, draws, warmup, thin)
     processes = jax.process_count()
-    if processes > 1:
-        wait_for_all("begun")  # JAX connects them now; it would not wait long for one that is late at the end
     if processes > chains and _passes_over_all(task):
         task, processes = task._replace(sharers=check_sharers()), 1  # all make the same run
     record: dict[str, Any] = {}
-    if out is not None:
+    if out is not None or jax.process_count() > 1:
         settings = {"chains": chains, "warmup": warmup, "thin": thin, "seed": seed, "processes": processes}
         record = provenance(posterior, sampler, [unravel(theta) for theta in thetas], **settings)
-        if (done := _stored(out, record)) and done["drawn"] >= draws:
-            verify(out)
-            return open_run(out)
+    if jax.process_count() > 1:
+        agree({**record, "draws": draws, "out": out and Path(out).name})
+    if out is not None and (done := _stored(out, record)) and done["drawn"] >= draws:
+        verify(out)
+        return open_run(out)
     if processes > 1:
         own = _own_chains(task, chains, out)
         task = task._replace(thetas=[thetas[chain] for chain in own], first_chain=own.start)
@@ -137,7 +137,8 @@ def _sample(held, posterior, sampler, init, draws, warmup, chains, thin, seed, o
     if store is not None and store.done is not None:
         clock.add(store.done["seconds"])
 
-    task = task._replace(folder=store and store.path, is_new=store is None or store.done is None)
+    before = None if store is None else store.done
+    task = task._replace(folder=None if store is None else store.path, is_new=before is None)
     run: ChainRun | LadderRun = (LadderRun if isinstance(task.sampler, EquiEnergy) else ChainRun)(task)
 
     def tree_of(run: ChainRun | LadderRun) -> xarray.DataTree:
@@ -147,7 +148,7 @@ def _sample(held, posterior, sampler, init, draws, warmup, chains, thin, seed, o
         )
         return build_tree(run.kept.first(run.drawn - run.saved), unravel, facts, run.saved)
 
-    machines = machines_of(store and store.done)
+    machines = machines_of(before)
     saver = Saver(store, tree_of, {**record, "draws": draws, "machines": machines}, clock, task.crew.writes)
     with Display(progress) as display, Interrupt() as interrupt, workers(cores(run.lanes)) as pool:
         session = Session(pool, display, interrupt, saver)
@@ -163,7 +164,7 @@ def _sample(held, posterior, sampler, init, draws, warmup, chains, thin, seed, o
     if out is not None and jax.process_count() > 1:
         wait_for_all("all are finished")
         if processes > 1 and jax.process_index() == 0:
-            join_parts(out, {**record, "draws": draws, "warmed": warmup})
+            join_parts(out, {**record, "draws": draws, "warmed": warmup, "machines": machines})
         wait_for_all("parts are joined")
     is_whole = out is None or processes == 1 or not is_new(Path(out))
     if run.drawn < draws or not is_whole:

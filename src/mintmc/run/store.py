@@ -202,7 +202,7 @@ def open_run(path: str | Path) -> xarray.DataTree:
     record, document = read_record(path), load_document(path)
     grids = check_members(path, document["consolidated_metadata"]["metadata"], record)
     store = Chunks(path, read_only=True, grids=grids, document=json.dumps(document).encode())
-    return open_datatree(store, engine="zarr")
+    return open_datatree(store, engine="zarr")  # type: ignore[arg-type]  # xarray's hint forgets Zarr's own stores
 
 
 def verify(path: str | Path) -> None:
