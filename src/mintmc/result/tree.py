@@ -79,7 +79,7 @@ class Draws:
         for name, values in zip(STATISTICS, np.asarray(record.statistics)[kept].T, strict=True):
             getattr(self, name)[here] = values
         if record.data_touched is not None:
-            self.data_touched[here] = np.asarray(record.data_touched)[kept]
+            self.data_touched[here] = record.touched[kept]
         if record.density is not None:
             self.energy[here] = -sum(np.asarray(part)[kept].astype(np.float64) for part in record.density)
         for kind in ("extras", "snapshot"):

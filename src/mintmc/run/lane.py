@@ -167,6 +167,15 @@ def record_capacity(dim: int) -> int:
     return max(64, min(2**16, 2**21 // (dim + 8)))
 
 
+def check_countable(n: int, rungs: int, proposal: Any) -> None:
+    """Refuse more rows than a step can count, in 32 bits, where what it reads varies."""
+    # A test reads a row at most four times (both ends, and both ends of an oracle or a jump), each gradient once more.
+    gradients = proposal.visits + 1 if proposal is not None and proposal.uses_gradient else 0
+    most = (2**31 - 2**24) // ((4 + gradients) * rungs)
+    if n > most:
+        raise ValueError(f"data must have at most {most} rows where each step counts what it reads, got {n}")
+
+
 def ints(*values: int) -> list[Array]:
     """Whole numbers as a compiled program takes them."""
     return [jnp.asarray(value, jnp.int32) for value in values]

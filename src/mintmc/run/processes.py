@@ -50,7 +50,7 @@ def join(coordinator: str | None, processes: int | None, process_id: int | None,
         check.integer("processes", processes, 1)
     if process_id is not None:
         check.integer("process_id", process_id, 0, None if processes is None else processes - 1)
-    guard(lambda text: _who_is_gone(text, timeout))
+    guard(lambda text: _who_is_gone(text, timeout, process_id))
     # JAX would wait for a good moment to be told of the end, and not end.
     jax.config.update("jax_enable_preemption_service", False)
     try:
@@ -77,15 +77,16 @@ def leave(code: int) -> None:
         os._exit(code)
 
 
-def _who_is_gone(text: str, timeout: int) -> str:
+def _who_is_gone(text: str, timeout: int, process_id: int | None) -> str:
     """One line from what JAX's runtime writes when it gives up."""
     names = re.search(r"(?:stopped sending heartbeats\)|timed out task names):\s*((?:\d+\s+)+)", text)
-    gone = ", ".join(names[1].split()) if names else "0" if "RPC: " in text or "GRPC" in text else None
-    who = "another process is gone" if gone is None else f"process {gone} is gone, or did not come"
-    return (
-        f"{who} (not heard of for {timeout} s, see --timeout); what was saved is safe: start the same again, in all "
-        f"processes, to go on"
-    )
+    if "RegisterTask" in text:
+        who = f"another process did not come within {timeout} s"
+    elif names or process_id != 0:  # who does not hear of the first hears of nobody
+        who = f"process {', '.join(names[1].split()) if names else 0} is gone (not heard of for up to {timeout} s)"
+    else:
+        who = f"another process is gone (not heard of for {timeout} s)"
+    return f"{who}, see --timeout; what was saved is safe: start the same again, in all processes, to go on"
 
 
 def agree(record: dict[str, Any]) -> None:
@@ -101,7 +102,7 @@ def agree(record: dict[str, Any]) -> None:
         if differing := [name for name, same in zip(parts, (other == mine).all(axis=1), strict=True) if not same]:
             here = "; ".join(f"{name} is {parts[name]} here" for name in differing)
             raise ValueError(
-                f"all processes must be given the same run, got other settings in process {process}: {here}"
+                f"all processes must be given the same run, got another in process {process}: {here}"
             )
 
 
