@@ -73,16 +73,16 @@ def _taken(lock: Path, path: Path) -> Any:
 def _opened(lock: Path) -> Any:
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
-        file = os.fdopen(os.open(lock, flags, 0o666), "r+b")
+        handle = os.open(lock, flags, 0o666)
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ESPIPE):
+        if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
             raise ValueError(f"{lock} must be a lock of mintmc, got something else") from error
         raise
-    status = os.fstat(file.fileno())
+    status = os.fstat(handle)
     if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
-        file.close()
+        os.close(handle)
         raise ValueError(f"{lock} must be a lock of mintmc, got something else")
-    return file
+    return os.fdopen(handle, "r+b")
 
 
 def _self() -> dict[str, Any]:

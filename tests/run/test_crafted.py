@@ -1,4 +1,4 @@
-"""A store from elsewhere: nothing outside it is touched, nothing in it is executed, and it takes no more than it has."""
+"""A store from elsewhere: nothing outside it is touched, nothing in it executed, and it takes no more than it has."""
 
 import io
 import json

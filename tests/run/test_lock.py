@@ -3,7 +3,6 @@
 import json
 import os
 import platform
-import signal
 import subprocess
 import sys
 import time
@@ -18,7 +17,14 @@ from mintmc.data.prepare import prepare
 from mintmc.lock import locked
 from mintmc.run.store import open_run
 
-HOLD = "import sys, time, pathlib; from mintmc.lock import locked\nwith locked(pathlib.Path(sys.argv[1])): print(1, flush=True); time.sleep(60)"
+HOLD = """
+import sys, time, pathlib
+from mintmc.lock import locked
+
+with locked(pathlib.Path(sys.argv[1])):
+    print(1, flush=True)
+    time.sleep(60)
+"""
 
 
 def holding(path):
@@ -34,8 +40,8 @@ def test_a_lock_is_held_by_one_and_forgotten_with_its_holder(tmp_path):
         with pytest.raises(ValueError, match=rf"out must not be in use, got .*out, which process {holder.pid} on"):
             locked(out).__enter__()
     finally:
-        holder.send_signal(signal.SIGKILL)
-        holder.wait()
+        holder.kill()
+        holder.communicate()
     assert lock.exists()  # left behind
     with locked(out):
         assert json.loads(lock.read_text())["process"] == os.getpid()

@@ -101,9 +101,7 @@ def agree(record: dict[str, Any]) -> None:
     for process, other in enumerate(np.asarray(process_allgather(mine.astype(np.uint8)))):
         if differing := [name for name, same in zip(parts, (other == mine).all(axis=1), strict=True) if not same]:
             here = "; ".join(f"{name} is {parts[name]} here" for name in differing)
-            raise ValueError(
-                f"all processes must be given the same run, got another in process {process}: {here}"
-            )
+            raise ValueError(f"all processes must be given the same run, got another in process {process}: {here}")
 
 
 def own_chains(chains: int) -> range:
