@@ -45,7 +45,7 @@ def test_what_warm_up_reports_does_not_depend_on_timing(monkeypatch):
 
 def test_more_rows_than_a_step_can_count_are_refused():
     check_countable(10**8, 1, mintmc.Langevin())
-    with pytest.raises(ValueError, match="data must have at most 532676608 rows .*, got 600000000"):
+    with pytest.raises(ValueError, match=r"data must have at most 532676608 rows .*, got 600000000"):
         check_countable(6 * 10**8, 1, mintmc.RandomWalk())
     with pytest.raises(ValueError, match="got 100000000"):
         check_countable(10**8, 15, mintmc.RandomWalk())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -112,7 +113,7 @@ def sample(
     timeout: Timeout = TIMEOUT,
 ) -> None:
     """Sample FILE's posterior. FILE is executed. Settings of sampler, proposal and ladder are options: --alpha 0.5."""
-    with _mistakes():
+    with _mistakes(timeout):
         _join(coordinator, processes, process_id, distributed, timeout)
         # Settings before FILE are taken for it.
         name, others = options.split_file([str(file), *context.args])
@@ -140,7 +141,7 @@ def resume(
     timeout: Timeout = TIMEOUT,
 ) -> None:
     """Go on with a stored run, with the sampler that made it. FILE is executed, the store is not."""
-    with _mistakes():
+    with _mistakes(timeout):
         _join(coordinator, processes, process_id, distributed, timeout)
         model = model_file.load(file)
         # FILE may say another one; it is asked only for what no store can hold.
@@ -189,13 +190,14 @@ def _join(
 
 
 @contextmanager
-def _mistakes() -> Iterator[None]:
+def _mistakes(timeout: int = 0) -> Iterator[None]:
     """A user's mistake is one line and exit code 2, never a traceback."""
     try:
         yield
     except JaxRuntimeError as error:
         if process_count() == 1:
             raise
+        time.sleep(2 * timeout)  # JAX finds out which process is gone, and the guard says so
         _fail(f"another process is gone ({str(error).splitlines()[0]}); start the same again, in all, to go on")
     except (ValueError, TypeError, OSError, ImportError) as error:
         _fail(str(error))

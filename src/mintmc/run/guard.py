@@ -12,6 +12,7 @@ import re
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from typing import BinaryIO
 
@@ -32,7 +33,10 @@ def guard(explain: Callable[[str], str]) -> None:
     sys.stderr.flush()
     errors, to_parent = os.pipe()
     alive, held = os.pipe()
-    child = os.fork()
+    with warnings.catch_warnings():
+        # Python warns of threads that a fork leaves behind. This one comes before JAX has started any of use.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
     if child:
         os.close(to_parent)
         os.close(alive)
