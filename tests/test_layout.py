@@ -10,6 +10,7 @@ import mintmc
 ORDER = [
     "check",
     "durable",
+    "lock",
     "data",
     "energy",
     "posterior",

@@ -192,7 +192,7 @@ def test_an_interrupted_run_leaves_nothing(at, tmp_path):
 
     def progress(done, total):
         calls.append(done)
-        assert names(tmp_path) == ["out.partial", "x.npy"]  # not under its name before it is whole
+        assert names(tmp_path) == ["out.lock", "out.partial", "x.npy"]  # not under its name before it is whole
         if len(calls) == at:
             raise KeyboardInterrupt
 

@@ -1,5 +1,10 @@
-"""A small run in a process of its own, to be killed: resumed_run.py SAMPLER STORE DRAWS."""
+"""A small run in a process of its own, to be killed: resumed_run.py SAMPLER STORE DRAWS [AT].
 
+With AT it kills itself at its AT-th write, fsync or rename, beginning with the first file of the store.
+"""
+
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -16,6 +21,8 @@ SAMPLERS = {
     ),
     "sgld": mintmc.SGLD(batch_size=50, step_size=1e-5),
     "metropolis-hastings": mintmc.MetropolisHastings(mintmc.Langevin()),
+    "barker": mintmc.BarkerMH(batch_size=50),
+    "sghmc": mintmc.SGHMC(batch_size=50, step_size=1e-5, friction=0.1),
     "parallel-tempering": mintmc.ParallelTempering(mintmc.Ladder([1, 4, 16], [None, 300, 100])),
 }
 
@@ -46,7 +53,24 @@ def going_on(path):
     return Path(f"{path}.going-on")
 
 
-def main(name, path, draws):
+def kill_at(count):
+    """Be killed just before one of the calls that change what is on disk."""
+    left = [count]
+
+    def killing(function):
+        def wrapped(*args, **kwargs):
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*args, **kwargs)
+
+        return wrapped
+
+    for name in ("open", "write", "fsync", "replace", "mkdir"):
+        setattr(os, name, killing(getattr(os, name)))
+
+
+def main(name, path, draws, at=None):
     # As often as possible, so that a random moment is often one of saving.
     saver._SECONDS_BETWEEN, saver._SHARE = 0.0, 1e9
     restore = saver.Saver.restore
@@ -56,6 +80,8 @@ def main(name, path, draws):
         going_on(path).touch()
 
     saver.Saver.restore = restore_and_say_so
+    if at is not None:
+        kill_at(int(at))
     run(name, path, int(draws))
 
 

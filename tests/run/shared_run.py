@@ -1,15 +1,20 @@
-"""One of two processes that share a run: shared_run.py SAMPLER STORE DRAWS PORT INDEX."""
+"""One of two processes that share a run: shared_run.py SAMPLER STORE DRAWS PORT INDEX SETTINGS TIMEOUT."""
 
+import json
 import sys
 
-from mintmc.run.processes import join
+from mintmc.run.processes import join, leave
 
 if __name__ == "__main__":
-    name, out, draws, port, index = sys.argv[1:]
-    join(f"127.0.0.1:{port}", 2, int(index))
+    name, out, draws, port, index, settings, timeout = sys.argv[1:]
+    join(f"127.0.0.1:{port}", 2, int(index), int(timeout))
     from resumed_run import run, run_one_chain
 
-    if name == "one chain":
-        run_one_chain(out, int(draws))
-    else:
-        run(name, out, int(draws))
+    try:
+        if name == "one chain":
+            run_one_chain(out, int(draws))
+        else:
+            run(name, out, int(draws), **json.loads(settings))
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        leave(2)

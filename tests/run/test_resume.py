@@ -63,7 +63,7 @@ def run_until_killed(name, path, wait):
     [
         ("mint", 2),
         ("equi-energy", 2),
-        *(pytest.param(name, 30, marks=pytest.mark.slow) for name in ("mint", "equi-energy", "sgld")),
+        *(pytest.param(name, 10, marks=pytest.mark.slow) for name in SAMPLERS),
     ],
 )
 def test_killed_at_random_moments_it_goes_on_bit_for_bit(name, kills, tmp_path):
@@ -76,6 +76,31 @@ def test_killed_at_random_moments_it_goes_on_bit_for_bit(name, kills, tmp_path):
         while killed < kills and run_until_killed(name, path, wait=rng.exponential(0.5)):
             killed += 1
         assert_same(run(name, path, DRAWS), uninterrupted)
+
+
+def run_until_killed_at(name, path, at):
+    """Run in a process of its own that kills itself at its at-th write, fsync or rename; False if it had finished."""
+    command = [sys.executable, str(Path(__file__).with_name("resumed_run.py")), name, str(path), "400", str(at)]
+    code = subprocess.run(command).returncode
+    assert code in (0, -signal.SIGKILL)
+    return code != 0
+
+
+@pytest.mark.parametrize(
+    ("name", "moments"),
+    # The first five: a lock, the folder, its first file, which is written, synced and (not any more) renamed.
+    [("mint", [5]), *(pytest.param(name, None, marks=pytest.mark.slow) for name in SAMPLERS)],
+)
+def test_killed_at_any_write_from_the_start_it_goes_on_bit_for_bit(name, moments, tmp_path):
+    uninterrupted = run(name, None, 400)
+    moments = [*range(1, 9), *np.random.default_rng(0).geometric(0.005, 21)] if moments is None else moments
+    for at in moments:
+        path = tmp_path / f"{at}.zarr"
+        killed = run_until_killed_at(name, path, at)
+        assert killed or at > 8
+        if moments == [5]:
+            assert [left.name for left in path.iterdir()] == ["zarr.json.partial"]
+        assert_same(run(name, path, 400), uninterrupted)
 
 
 @pytest.mark.parametrize(

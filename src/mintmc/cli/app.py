@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,16 +15,19 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from jax import process_count
+from jax.errors import JaxRuntimeError
 
 from mintmc.cli import model_file, options
 from mintmc.cli.options import SAMPLERS
 from mintmc.result.diagnose import diagnose
 from mintmc.run.encode import is_readable
-from mintmc.run.processes import join
+from mintmc.run.processes import TIMEOUT, join, leave
 from mintmc.run.sample import record_of_run
 from mintmc.run.sample import resume as mintmc_resume
 from mintmc.run.sample import sample as mintmc_sample
 
+_MISTAKE = 2
+"""The exit code that says so."""
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 
@@ -48,6 +52,7 @@ Coordinator = Annotated[str | None, typer.Option(help="HOST:PORT of the first of
 Processes = Annotated[int | None, typer.Option(help="How many processes share the run.")]
 ProcessId = Annotated[int | None, typer.Option(help="Which of them this is, from 0.")]
 Distributed = Annotated[bool, typer.Option(help="Find all three from Slurm, Kubernetes or MPI.")]
+Timeout = Annotated[int, typer.Option(help="Seconds after which a process that is not heard of is taken to be gone.")]
 
 
 def _show_version(wanted: bool) -> None:
@@ -88,7 +93,7 @@ def reproduce(
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def sample(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="A Python file that defines posterior and init.")],
+    file: Annotated[Path, typer.Argument(help="A Python file that defines posterior and init. It is executed.")],
     sampler: Annotated[
         str | None, typer.Option(help=f"One of {', '.join(SAMPLERS)}; default: what FILE calls sampler.")
     ] = None,
@@ -105,11 +110,11 @@ def sample(
     processes: Processes = None,
     process_id: ProcessId = None,
     distributed: Distributed = False,
+    timeout: Timeout = TIMEOUT,
 ) -> None:
-    """Sample FILE's posterior. Settings of the sampler, its proposal and ladder are options too: --batch-size 1000."""
-    with _mistakes():
-        if distributed or coordinator is not None:
-            join(coordinator, processes, process_id)
+    """Sample FILE's posterior. FILE is executed. Settings of sampler, proposal and ladder are options: --alpha 0.5."""
+    with _mistakes(timeout):
+        _join(coordinator, processes, process_id, distributed, timeout)
         # Settings before FILE are taken for it.
         name, others = options.split_file([str(file), *context.args])
         model = model_file.load(Path(name))
@@ -125,19 +130,19 @@ def sample(
 
 @app.command()
 def resume(
-    run: Annotated[Path, typer.Argument(help="The run store.")],
-    file: Annotated[Path, typer.Argument(help="The Python file that defines posterior.")],
+    run: Annotated[Path, typer.Argument(help="The run store. Nothing in it is executed.")],
+    file: Annotated[Path, typer.Argument(help="The Python file that defines posterior. It is executed.")],
     draws: Annotated[int | None, typer.Option(help="More draws than were asked for at first.")] = None,
     progress: Annotated[bool, typer.Option(help="Show progress bars.")] = True,
     coordinator: Coordinator = None,
     processes: Processes = None,
     process_id: ProcessId = None,
     distributed: Distributed = False,
+    timeout: Timeout = TIMEOUT,
 ) -> None:
-    """Go on with a stored run, with the sampler that made it."""
-    with _mistakes():
-        if distributed or coordinator is not None:
-            join(coordinator, processes, process_id)
+    """Go on with a stored run, with the sampler that made it. FILE is executed, the store is not."""
+    with _mistakes(timeout):
+        _join(coordinator, processes, process_id, distributed, timeout)
         model = model_file.load(file)
         # FILE may say another one; it is asked only for what no store can hold.
         record = record_of_run(run)
@@ -173,18 +178,34 @@ def prepare(
     typer.echo(f"{data.n:,} rows in random order: {out}")
 
 
+def _join(
+    coordinator: str | None, processes: int | None, process_id: int | None, distributed: bool, timeout: int
+) -> None:
+    """Become one of several processes, if that is asked for."""
+    given = {"--processes": processes, "--process-id": process_id}
+    if distributed or coordinator is not None:
+        join(coordinator, processes, process_id, timeout)
+    elif named := [name for name, value in given.items() if value is not None]:
+        raise ValueError(f"--coordinator or --distributed must be given with {' and '.join(named)}, got neither")
+
+
 @contextmanager
-def _mistakes() -> Iterator[None]:
+def _mistakes(timeout: int = 0) -> Iterator[None]:
     """A user's mistake is one line and exit code 2, never a traceback."""
     try:
         yield
+    except JaxRuntimeError as error:
+        if process_count() == 1:
+            raise
+        time.sleep(2 * timeout)  # JAX finds out which process is gone, and the guard says so
+        _fail(f"another process is gone ({str(error).splitlines()[0]}); start the same again, in all, to go on")
     except (ValueError, TypeError, OSError, ImportError) as error:
         _fail(str(error))
 
 
 def _fail(message: str) -> NoReturn:
     typer.echo(f"error: {' '.join(message.split())}", err=True)
-    raise typer.Exit(2)
+    raise typer.Exit(_MISTAKE)
 
 
 def _show(run: Callable[[], Any], out: Path, file: Path) -> None:
@@ -205,4 +226,9 @@ def _show(run: Callable[[], Any], out: Path, file: Path) -> None:
 
 def main() -> None:
     """Entry point."""
-    app()
+    try:
+        app()
+    except SystemExit as end:
+        if end.code == _MISTAKE:
+            leave(_MISTAKE)
+        raise

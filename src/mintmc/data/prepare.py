@@ -22,6 +22,7 @@ from mintmc.data.array import Rows, named_leaves, row_count
 from mintmc.data.disk import DiskData, open_data
 from mintmc.data.formats import DESCRIPTION, VERSION
 from mintmc.durable import sync
+from mintmc.lock import locked
 
 _BUCKETS = "buckets"
 
@@ -39,7 +40,7 @@ def prepare(
     """Copy observations into a new folder, in an exactly uniform random order.
 
     An interrupted or failed run leaves nothing behind, and an existing ``out`` is never touched. It works in the
-    folder ``out`` + ".partial", which takes little more disk than the result.
+    folder ``out`` + ".partial", which takes little more disk than the result, and holds a lock, ``out`` + ".lock".
 
     Parameters
     ----------
@@ -93,19 +94,22 @@ def prepare(
         "seed": seed,
         "source": data.name,
     }
-    _remove_stale(partial)
-    try:
-        (partial / _BUCKETS).mkdir(parents=True)
-        _shuffle(data, partial, np.random.default_rng(seed), memory, report)
-        (partial / DESCRIPTION).write_text(json.dumps(description, indent=1))
-        shutil.rmtree(partial / _BUCKETS)
-        for path in [*partial.iterdir(), partial]:
-            sync(path)
-        partial.rename(out)
-    except BaseException:  # Ctrl-C too: half of a prepared folder is of use to nobody
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
-    sync(out.parent)
+    with locked(out):
+        if out.exists():  # made by another process since we looked
+            raise FileExistsError(f"out must not exist yet, got {out}")
+        _remove_stale(partial)
+        try:
+            (partial / _BUCKETS).mkdir(parents=True)
+            _shuffle(data, partial, np.random.default_rng(seed), memory, report)
+            (partial / DESCRIPTION).write_text(json.dumps(description, indent=1))
+            shutil.rmtree(partial / _BUCKETS)
+            for path in [*partial.iterdir(), partial]:
+                sync(path)
+            partial.rename(out)
+        except BaseException:  # Ctrl-C too: half of a prepared folder is of use to nobody
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+        sync(out.parent)
     return open_data(out)
 
 
@@ -172,6 +176,8 @@ def _described(tree: Rows, places: Any) -> Any:
 
 
 def _remove_stale(partial: Path) -> None:
+    if partial.is_symlink():
+        raise FileExistsError(f"{partial} must not exist, got a link")
     if not partial.exists():
         return
     ours = partial.is_dir() and any((partial / name).exists() for name in (_BUCKETS, DESCRIPTION))

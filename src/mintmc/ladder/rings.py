@@ -169,15 +169,23 @@ class Rings:
         A packed state.
     path
         Of a file to keep the states in; None keeps them in memory.
+    is_new
+        Whether the file is to be made.
     """
 
     def __init__(
-        self, edges: Sequence[float] | None, rings: int, capacity: int, like: np.ndarray, path: Path | None = None
+        self,
+        edges: Sequence[float] | None,
+        rings: int,
+        capacity: int,
+        like: np.ndarray,
+        path: Path | None = None,
+        is_new: bool = True,
     ):
         self.edges = None if edges is None else np.asarray(edges, np.float32)
         self.capacity = capacity
         self.seen = np.zeros(rings, np.int64)
-        self.kept = Kept((rings * capacity, like.size), like.dtype, path)
+        self.kept = Kept((rings * capacity, like.size), like.dtype, path, is_new)
 
     def file(self, energies: np.ndarray, states: np.ndarray, rng: np.random.Generator) -> None:
         """Add packed states, each to the ring of its energy, so that every ring stays a uniform sample of its past."""
@@ -203,15 +211,13 @@ class Rings:
 
     def checkpoint(self) -> tuple[np.ndarray, ...]:
         """All that is not in the file."""
-        return self.known_edges, self.seen, *self.kept.unsettled()
+        return self.known_edges, self.seen, *self.kept.unsettled(), self.kept.checksum
 
     def restore(self, checkpoint: tuple[np.ndarray, ...]) -> None:
         """Go on from a checkpoint and the file that belongs to it."""
-        edges, self.seen, places, values = checkpoint
+        edges, self.seen, places, values, checksum = checkpoint
         self.edges = None if np.isnan(edges).any() else edges
-        if self.kept.is_new:
-            raise ValueError(f"{self.kept.path} is missing: the run cannot go on without its rings")
-        self.kept.settle(places, values)
+        self.kept.restore(places, values, checksum)
 
     def store(self, subset: Referenced | None) -> Store:
         """The rings as a step reads them."""

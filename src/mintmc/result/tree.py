@@ -22,6 +22,8 @@ from mintmc.result.ladder import LadderFacts, ladder_group
 if TYPE_CHECKING:
     import xarray
 
+_LONGEST_NAME = 200
+"""Bytes; a file's name may have 255."""
 STATISTICS = ("accepted", "acceptance_rate", "log_ratio_noise", "is_defined")
 
 
@@ -78,7 +80,7 @@ class Draws:
         for name, values in zip(STATISTICS, np.asarray(record.statistics)[kept].T, strict=True):
             getattr(self, name)[here] = values
         if record.data_touched is not None:
-            self.data_touched[here] = np.asarray(record.data_touched)[kept]
+            self.data_touched[here] = record.touched[kept]
         if record.density is not None:
             self.energy[here] = -sum(np.asarray(part)[kept].astype(np.float64) for part in record.density)
         for kind in ("extras", "snapshot"):
@@ -109,7 +111,8 @@ def build_tree(draws: Draws, unravel: Callable, facts: RunFacts, first: int = 0)
     attributes = _attributes(facts)
     tree.attrs.update(attributes)
     for name in (group, "sample_stats"):
-        tree[name].attrs.update(attributes)
+        # What is found out at the end belongs to the whole.
+        tree[name].attrs.update({key: value for key, value in attributes.items() if "audit" not in key})
     tree["start"] = tree["start"].isel(draw=0, drop=True)
     if facts.ladder is not None:
         tree["ladder"] = DataTree(ladder_group(facts.ladder))
@@ -124,13 +127,42 @@ def variables(theta: np.ndarray, unravel: Callable) -> dict[str, np.ndarray]:
     """Flat vectors (..., d) as one named array for each leaf of params: ``theta`` if params is a bare array."""
     example = jax.eval_shape(lambda: unravel(jnp.zeros(theta.shape[-1:], theta.dtype)))
     named, at = {}, 0
-    for path, leaf in jax.tree_util.tree_leaves_with_path(example):
-        name = jax.tree_util.keystr(path, simple=True, separator=".")
+    for name, leaf in _named(example):
         size = int(np.prod(leaf.shape))
-        part = theta[..., at : at + size].reshape(*theta.shape[:-1], *leaf.shape)
-        named[name if name and not name[0].isdigit() else f"theta{name and '_' + name}"] = part
+        named[name] = theta[..., at : at + size].reshape(*theta.shape[:-1], *leaf.shape)
         at += size
     return named
+
+
+def check_names(argument: str, params: Any) -> None:
+    """Refuse params whose names cannot all be variables of one tree, and files of one store."""
+    taken = {"chain": "a dimension of the tree", "draw": "a dimension of the tree"}
+    named = _named(params)
+    for name, leaf in named:
+        taken |= {f"{name}_dim_{axis}": f"a dimension of {name!r}" for axis in range(np.ndim(leaf))}
+    for name, _ in named:
+        if name in taken:
+            raise ValueError(
+                f"{argument} must name each parameter once, and as nothing else, got {name!r}: {taken[name]}"
+            )
+        taken[name] = "another parameter"
+        encoded = name.encode("utf-8", "replace")
+        is_whole = encoded.decode() == name and name.isprintable() and len(encoded) <= _LONGEST_NAME
+        if not is_whole or "/" in name or "\\" in name or name == "zarr.json" or not name.strip(". "):
+            raise ValueError(
+                f"{argument} must name each parameter with printable characters other than slashes, at most "
+                f"{_LONGEST_NAME} bytes, got {name!r}"
+            )
+
+
+def _named(params: Any) -> list[tuple[str, Any]]:
+    """The leaves of params with their names: keys with dots between them, ``theta`` before what has only a number."""
+    leaves = jax.tree_util.tree_leaves_with_path(params)
+    names = [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in leaves]
+    return [
+        (name if name and not name[0].isdigit() else f"theta{name and '_' + name}", leaf)
+        for name, (_, leaf) in zip(names, leaves, strict=True)
+    ]
 
 
 def _attributes(facts: RunFacts) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from jax import Array
 from mintmc.data import DiskData, FromDisk
 from mintmc.result.ladder import LadderFacts
 from mintmc.result.tree import Draws
-from mintmc.run import adapt, program
+from mintmc.run import adapt, count, program
 from mintmc.run.lane import (
     PASSES_PER_SHUFFLE,
     LaneState,
@@ -29,13 +29,14 @@ from mintmc.run.lane import (
     Session,
     Shuffles,
     Task,
+    check_countable,
     compile_program,
     ints,
     key_of,
     record_capacity,
     rows_in_memory,
 )
-from mintmc.run.verify import Standing
+from mintmc.run.audit_run import Standing
 
 _SECONDS_PER_STRETCH = 0.4
 _FIRST_STRETCH = 16
@@ -49,6 +50,8 @@ class ChainRun:
         self.crew = task.crew
         posterior, sampler, chains = task.posterior, task.sampler, len(task.thetas)
         self.kernel = task.kernel() if task.reference is None else task.kernel(reference=task.reference)
+        if self.kernel.touched is None:
+            check_countable(posterior.n, len(sampler.ladder) if task.reference else 1, self.kernel.proposal)
         self.capacity = record_capacity(task.dim)
         self.batching = task.batching
         slices = {role: size for role, size in self.kernel.batches.items() if role != "all"}
@@ -66,7 +69,7 @@ class ChainRun:
         self.epoch = -1
         self._shuffle(0)
         self.warmed = self.drawn = self.saved = 0
-        self.warmup_totals = np.zeros((chains, 4))
+        self.warmup_totals = np.zeros((chains, 2))  # acceptance rates, data touched
         self.undefined = 0
         self.audit: list[dict[str, Any]] | None = None
         self.rung_sums = {name: np.zeros((len(task.sampler.ladder), chains)) for name in _SUMMED if task.reference}
@@ -106,9 +109,10 @@ class ChainRun:
             state, adaptation, tuning = self.states[chain]
             given = self.crew.given((state, adaptation, self._key(Purpose.warmup, chain), *ints(first, last)))
             state, adaptation, totals = self.crew.taken(self.warm_program(*given, self.rows))
-            self.warmup_totals[chain] += np.asarray(totals, dtype=float)
+            accepted = count.rate_total(totals.acceptance)
+            self.warmup_totals[chain] += accepted, count.total(totals.touched)
             self.states[chain] = LaneState(state, adaptation, tuning)
-            return float(totals.acceptance) / (last - first)
+            return float(accepted) / (last - first)
 
         def done(last: int) -> None:
             self.warmed = last
@@ -164,7 +168,7 @@ class ChainRun:
             "audit": json.dumps(self.audit),
             "data_touched_audit": sum(entry["data_touched"] for entry in self.audit or ()),
             "step_size": [np.asarray(t.step_size).tolist() for t in tunings if t is not None],
-            "data_touched_setup": (setup + steps + self.warmup_totals[:, 2]).astype(int).tolist(),
+            "data_touched_setup": (setup + steps + self.warmup_totals[:, 1]).astype(int).tolist(),
             "warmup_acceptance_rate": float(self.warmup_totals[:, 0].mean() / max(self.task.warmup, 1)),
         }
 

@@ -1,4 +1,7 @@
-"""Settings and params as JSON and back: what a store needs to go on with a run without being told again."""
+"""Settings and params as JSON and back: what a store needs to go on with a run without being told again.
+
+A store may come from elsewhere, so nothing that it names is called but the classes of settings listed here.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,40 @@ from typing import Any
 import jax
 import numpy as np
 
-import mintmc.kernels.bounds
-import mintmc.kernels.schedule
-import mintmc.ladder.ladder
-import mintmc.ladder.rings
-import mintmc.proposals
-import mintmc.samplers
+from mintmc import proposals, samplers
+from mintmc.kernels.bounds import JaakkolaJordan
+from mintmc.kernels.schedule import Polynomial
+from mintmc.ladder.ladder import Ladder
+from mintmc.ladder.rings import QuantileRings, SpacedRings
 
-_HOMES = (
-    mintmc.samplers,
-    mintmc.proposals,
-    mintmc.ladder.ladder,
-    mintmc.ladder.rings,
-    mintmc.kernels.bounds,
-    mintmc.kernels.schedule,
-)
+_CLASSES = {
+    kind.__name__: kind
+    for kind in (
+        samplers.MINT,
+        samplers.MINTEE,
+        samplers.SGHMC,
+        samplers.SGLD,
+        samplers.AustereMH,
+        samplers.BarkerMH,
+        samplers.ConfidenceMH,
+        samplers.EquiEnergy,
+        samplers.FireflyMC,
+        samplers.MetropolisHastings,
+        samplers.ParallelTempering,
+        samplers.TaylorProxy,
+        samplers.TunaMH,
+        proposals.Custom,
+        proposals.Hamiltonian,
+        proposals.Langevin,
+        proposals.RandomWalk,
+        Ladder,
+        QuantileRings,
+        SpacedRings,
+        JaakkolaJordan,
+        Polynomial,
+    )
+}
+"""All that a store may ask for."""
 _MOST_NUMBERS = 2**16
 """Of an array that is written down; of a larger one a hash is."""
 
@@ -55,7 +77,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(coded: Any) -> Any:
-    """The value that was encoded.
+    """The value that was encoded; ValueError if it cannot be had back.
 
     Examples
     --------
@@ -64,13 +86,17 @@ def decode(coded: Any) -> Any:
     """
     if not isinstance(coded, dict):
         return coded
+    try:
+        return _decoded(coded)
+    except (TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ValueError(f"cannot be read back from a store: {error}") from error
+
+
+def _decoded(coded: dict[str, Any]) -> Any:
     if "settings" in coded:
-        kind = next(
-            (getattr(home, coded["settings"], None) for home in _HOMES if hasattr(home, coded["settings"])), None
-        )
-        if kind is None:
+        if coded["settings"] not in _CLASSES:
             raise ValueError(f"cannot be read back from a store: {coded['settings']}")
-        return kind(**{name: decode(part) for name, part in coded["fields"].items()})
+        return _CLASSES[coded["settings"]](**{name: decode(part) for name, part in coded["fields"].items()})
     if "dict" in coded:
         return {key: decode(part) for key, part in coded["dict"].items()}
     if "list" in coded:
@@ -78,8 +104,10 @@ def decode(coded: Any) -> Any:
     if "tuple" in coded:
         return tuple(decode(part) for part in coded["tuple"])
     if "array" in coded:
+        if np.dtype(coded["dtype"]).kind not in "biufc":
+            raise ValueError(f"cannot be read back from a store: an array of {coded['dtype']}")
         return np.array(coded["array"], coded["dtype"]).reshape(coded["shape"])
-    raise ValueError(f"cannot be read back from a store: {coded['other']}")
+    raise ValueError(f"cannot be read back from a store: {coded.get('other')}")
 
 
 def is_readable(coded: Any) -> bool:

@@ -14,6 +14,7 @@ from jax import Array
 from mintmc import check
 from mintmc.data import named_leaves
 from mintmc.posterior import Params, Posterior, flatten
+from mintmc.result.tree import check_names
 
 _ROWS_TO_TRY = 10_000
 
@@ -45,6 +46,7 @@ def initial_states(init: Any, chains: int, key: Array) -> tuple[list[Array], Cal
     for other in shapes[1:]:
         if other != shapes[0]:
             raise ValueError(f"{name} must give params of one shape, {shapes[0]}, got {check.shown(other)}")
+    check_names(name, each[0])
     return [theta for theta, _ in flat], flat[0][1], each[0]
 
 

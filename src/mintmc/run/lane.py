@@ -48,6 +48,7 @@ class Task(NamedTuple):
     first_chain: int = 0  # of those that run here; others may run elsewhere
     sharers: int = 1  # processes that make each full pass together
     folder: Path | None = None  # of the run's store
+    is_new: bool = True  # whether there is nothing to go on with
 
     @property
     def crew(self) -> Alone:
@@ -170,6 +171,15 @@ def compile_program(function: Any, *args: Any) -> Any:
 def record_capacity(dim: int) -> int:
     """Draws that one stretch records at most."""
     return max(64, min(2**16, 2**21 // (dim + 8)))
+
+
+def check_countable(n: int, rungs: int, proposal: Any) -> None:
+    """Refuse more rows than a step can count, in 32 bits, where what it reads varies."""
+    # A test reads a row at most four times (both ends, and both ends of an oracle or a jump), each gradient once more.
+    gradients = proposal.visits + 1 if proposal is not None and proposal.uses_gradient else 0
+    most = (2**31 - 2**24) // ((4 + gradients) * rungs)
+    if n > most:
+        raise ValueError(f"data must have at most {most} rows where each step counts what it reads, got {n}")
 
 
 def ints(*values: int) -> list[Array]:

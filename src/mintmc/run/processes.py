@@ -11,6 +11,10 @@ first process writes.
 
 from __future__ import annotations
 
+import hashlib
+import os
+import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,16 +24,84 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from mintmc import check
 from mintmc.energy import DATA_AXIS, PARTS
+from mintmc.run.guard import guard
+from mintmc.run.provenance import differences, summary
 from mintmc.run.store import RunStore, open_run, read_record
 
+TIMEOUT = 30
+"""Seconds after which a process that is not heard of is taken to be gone."""
 _DRAWS_AT_A_TIME = 10_000
+_MAY_DIFFER = ("draws", "warmed", "machines", "audited")
 _PER_CHAIN = ("step_size", "data_touched_setup")
 
 
-def join(coordinator: str | None, processes: int | None, process_id: int | None) -> None:
-    """Become one of several processes; what is None is found out from Slurm, Kubernetes or MPI, as JAX does."""
-    jax.distributed.initialize(coordinator, processes, process_id)
+def join(coordinator: str | None, processes: int | None, process_id: int | None, timeout: int = TIMEOUT) -> None:
+    """Become one of several processes; what is None is found out from Slurm, Kubernetes or MPI, as JAX does.
+
+    From then on this is a child of the process that was started (``run/guard.py``), which ends with one line if another
+    process has not come, or has not been heard of, for ``timeout`` seconds.
+    """
+    timeout = check.integer("timeout", timeout, 1, 10**6)
+    if coordinator is not None and not re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[^:/\s]+):\d{1,5}", coordinator):
+        raise ValueError(f"coordinator must be HOST:PORT of the first process, got {coordinator!r}")
+    if processes is not None:
+        check.integer("processes", processes, 1)
+    if process_id is not None:
+        check.integer("process_id", process_id, 0, None if processes is None else processes - 1)
+    guard(lambda text: _who_is_gone(text, timeout, process_id))
+    # JAX would wait for a good moment to be told of the end, and not end.
+    jax.config.update("jax_enable_preemption_service", False)
+    try:
+        jax.distributed.initialize(
+            coordinator,
+            processes,
+            process_id,
+            initialization_timeout=timeout,
+            heartbeat_timeout_seconds=timeout,
+            shutdown_timeout_seconds=timeout,
+        )
+    except ValueError as error:
+        raise ValueError(
+            f"coordinator, processes and process_id must be given where no cluster tells them, got {coordinator}, "
+            f"{processes} and {process_id}: {error}"
+        ) from error
+
+
+def leave(code: int) -> None:
+    """End at once if others are waiting: they are not waited for in turn, and find out by themselves."""
+    if jax.distributed.is_initialized():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _who_is_gone(text: str, timeout: int, process_id: int | None) -> str:
+    """One line from what JAX's runtime writes when it gives up."""
+    names = re.search(r"(?:stopped sending heartbeats\)|timed out task names):\s*((?:\d+\s+)+)", text)
+    if "RegisterTask" in text:
+        who = f"another process did not come within {timeout} s"
+    elif names or process_id != 0:  # who does not hear of the first hears of nobody
+        who = f"process {', '.join(names[1].split()) if names else 0} is gone (not heard of for up to {timeout} s)"
+    else:
+        who = f"another process is gone (not heard of for {timeout} s)"
+    return f"{who}, see --timeout; what was saved is safe: start the same again, in all processes, to go on"
+
+
+def agree(record: dict[str, Any]) -> None:
+    """Refuse a run for which another process has been given other settings, other data or another model."""
+    from jax.experimental.multihost_utils import process_allgather
+
+    parts = summary(record)
+    mine = np.array([list(hashlib.sha256(f"{name} {text}".encode()).digest()[:8]) for name, text in parts.items()])
+    lengths = process_allgather(np.int32(len(mine))).ravel()
+    if len(set(lengths.tolist())) > 1:
+        raise ValueError("all processes must be given the same run, got samplers or params with different settings")
+    for process, other in enumerate(np.asarray(process_allgather(mine.astype(np.uint8)))):
+        if differing := [name for name, same in zip(parts, (other == mine).all(axis=1), strict=True) if not same]:
+            here = "; ".join(f"{name} is {parts[name]} here" for name in differing)
+            raise ValueError(f"all processes must be given the same run, got another in process {process}: {here}")
 
 
 def own_chains(chains: int) -> range:
@@ -141,7 +213,11 @@ def join_parts(out: str | Path, record: dict[str, Any]) -> None:
     import xarray
 
     paths = [part_path(out, index) for index in range(jax.process_count())]
-    if min(read_record(path)["drawn"] for path in paths) == 0:
+    records = [read_record(path) for path in paths]
+    for path, each in zip(paths, records, strict=True):
+        if found := differences(each, {name: value for name, value in record.items() if name not in _MAY_DIFFER}):
+            raise ValueError(f"all parts must be of the same run, got {path}, which differs: {'; '.join(found)}")
+    if min(each["drawn"] for each in records) == 0:
         return  # interrupted so early that there is nothing to join
     parts = [open_run(path) for path in paths]
     store = RunStore(out)

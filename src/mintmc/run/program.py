@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from mintmc.data import Batch, Batching, Rows, open_batches
@@ -20,14 +21,14 @@ from mintmc.energy import Density
 from mintmc.kernels.base import Info, Kernel
 from mintmc.proposals import Tuning
 from mintmc.result.tree import STATISTICS
-from mintmc.run import adapt
+from mintmc.run import adapt, count
 
 
 class Record(NamedTuple):
     """What is kept of a stretch of draws, with a leading axis of draws."""
 
     numbers: Array  # theta, then STATISTICS: one write instead of five
-    data_touched: Array | None
+    data_touched: Array | count.Count | None
     density: Density | None
     extras: dict[str, Array]
     snapshot: dict[str, Array]
@@ -45,18 +46,21 @@ class Record(NamedTuple):
         return self.numbers[..., : -len(STATISTICS)]
 
     @property
+    def touched(self) -> np.ndarray:
+        """Data read for each draw, on the host."""
+        return count.total(self.data_touched)
+
+    @property
     def statistics(self) -> Array:
         """``STATISTICS``, in their order."""
         return self.numbers[..., -len(STATISTICS) :]
 
 
 class Totals(NamedTuple):
-    """Sums over a stretch of steps."""
+    """Sums over a stretch of steps: exact, so that it does not matter where a stretch ends."""
 
-    acceptance: Array
-    noise: Array
-    touched: Array
-    undefined: Array
+    acceptance: count.Count
+    touched: count.Count
 
 
 class Programs(NamedTuple):
@@ -145,8 +149,10 @@ def _thinned(advance, noise, state, thin):
         state, info = advance(at(noise, jax.tree.map(lambda _: i, noise)), state)
         return state, _merge(sums, info)
 
-    first = advance(at(noise, jax.tree.map(lambda _: 0, noise)), state)
-    state, sums = jax.lax.fori_loop(1, thin, one, first)
+    state, info = advance(at(noise, jax.tree.map(lambda _: 0, noise)), state)
+    if info.data_touched is not None:
+        info = info._replace(data_touched=count.add(count.nothing(), info.data_touched))
+    state, sums = jax.lax.fori_loop(1, thin, one, (state, info))
     # Counts add up over the steps of a draw, everything else is averaged.
     extras = {name: v if jnp.issubdtype(v.dtype, jnp.integer) else v / thin for name, v in sums.extras.items()}
     return state, sums._replace(
@@ -155,24 +161,22 @@ def _thinned(advance, noise, state, thin):
 
 
 def _merge(before: Info, now: Info) -> Info:
+    touched: Any = before.data_touched
+    if now.data_touched is not None:
+        touched = count.add(touched, now.data_touched)
     return now._replace(
         acceptance_rate=before.acceptance_rate + now.acceptance_rate,
         log_ratio_noise=before.log_ratio_noise + now.log_ratio_noise,
         is_defined=before.is_defined & now.is_defined,
-        data_touched=jax.tree.map(jnp.add, before.data_touched, now.data_touched),
+        data_touched=touched,
         extras=jax.tree.map(jnp.add, before.extras, now.extras),
     )
 
 
 def _no_totals() -> Totals:
-    zero = jnp.zeros(())
-    return Totals(zero, zero, zero, zero)
+    return Totals(count.nothing(), count.nothing())
 
 
 def _add(totals: Totals, info: Info) -> Totals:
-    return Totals(
-        totals.acceptance + info.acceptance_rate,
-        totals.noise + info.log_ratio_noise,
-        totals.touched + (0 if info.data_touched is None else info.data_touched),
-        totals.undefined + ~info.is_defined,
-    )
+    touched = totals.touched if info.data_touched is None else count.add(totals.touched, info.data_touched)
+    return Totals(count.add_rate(totals.acceptance, info.acceptance_rate), touched)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
+import re
 from collections.abc import Iterator
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -15,8 +18,12 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 from mintmc.posterior import Params, Posterior
 from mintmc.run.encode import encode
 
-FORMAT = 1
+FORMAT = 2
 """Of the store; another one cannot be gone on with."""
+_IGNORED = ("versions.numpy", "versions.zarr")
+"""Another release may draw other numbers from the same seed; another NumPy or Zarr does not. Another machine may round
+otherwise, but the law of the draws is the same: the store says which machines made it."""
+_INSTRUCTIONS = ("sse4_2", "avx", "fma", "avx2", "avx512f", "avx512_bf16", "amx_tile", "asimd", "sve")
 
 
 def provenance(posterior: Posterior, sampler: Any, init: list[Params], **run: int) -> dict[str, Any]:
@@ -30,20 +37,51 @@ def provenance(posterior: Posterior, sampler: Any, init: list[Params], **run: in
         "data": posterior.data and posterior.data.fingerprint(),
         "model": model_fingerprint(posterior, init[0]),
         "versions": {name: version(name) for name in ("mintmc", "jax", "numpy", "zarr")},
-        "machine": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
     }
+
+
+def machines_of(done: dict[str, Any] | None) -> list[str]:
+    """The machines that made a run, this one last: the same draws need the same instructions (docs/runs.md)."""
+    here = f"{platform.system()} {platform.machine()}, {instructions()}, Python {platform.python_version()}"
+    return [*(machine for machine in (done or {}).get("machines", []) if machine != here), here]
+
+
+def instructions() -> str:
+    """The vector instructions that XLA compiles for: sums are added up in an order that depends on them.
+
+    Examples
+    --------
+    >>> import os
+    >>> before = os.environ.get("XLA_FLAGS", "")
+    >>> os.environ["XLA_FLAGS"] = "--xla_cpu_max_isa=SSE4_2"
+    >>> instructions().endswith("at most SSE4_2")
+    True
+    >>> os.environ["XLA_FLAGS"] = before
+    """
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        text = ""
+    found = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
+    flags = set(found[1].split()) if found else set()
+    known = [name for name in _INSTRUCTIONS if name in flags] or [platform.processor() or "unknown instructions"]
+    limit = re.search(r"xla_cpu_max_isa=(\S+)", os.environ.get("XLA_FLAGS", ""))
+    return " ".join(known) + (f" at most {limit[1]}" if limit else "")
 
 
 def differences(stored: dict[str, Any], asked: dict[str, Any]) -> list[str]:
     """What speaks against going on with a stored run, in words."""
-    # Another release may draw other numbers from the same seed; another machine, NumPy or Zarr does not.
-    ignored = ("machine", "versions.numpy", "versions.zarr")
     before, now = (dict(_leaves("", {name: record.get(name) for name in asked})) for record in (stored, asked))
     return [
         f"{name} was {_short(before.get(name))}, now {_short(now.get(name))}"
         for name in dict.fromkeys((*before, *now))
-        if name not in ignored and before.get(name) != now.get(name)
+        if name not in _IGNORED and before.get(name) != now.get(name)
     ]
+
+
+def summary(record: dict[str, Any]) -> dict[str, str]:
+    """The parts of a record by their names, each as a short text: two that differ anywhere differ here."""
+    return {name: _short(value) for name, value in _leaves("", record) if name not in _IGNORED}
 
 
 def model_fingerprint(posterior: Posterior, params: Params) -> str:
@@ -88,4 +126,4 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def _short(value: Any) -> str:
     text = str(value)
-    return text if len(text) <= 120 else text[:117] + "..."
+    return text if len(text) <= 120 else f"{text[:90]}... ({hashlib.sha256(text.encode()).hexdigest()[:16]})"

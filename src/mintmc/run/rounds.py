@@ -22,7 +22,7 @@ from mintmc.kernels.metropolis import Settings
 from mintmc.ladder.rings import States, Store, fixed_edges
 from mintmc.result.ladder import LadderFacts
 from mintmc.result.tree import Draws
-from mintmc.run import adapt, program, tally
+from mintmc.run import adapt, count, program, tally
 from mintmc.run.lane import (
     PASSES_PER_SHUFFLE,
     LaneState,
@@ -30,6 +30,7 @@ from mintmc.run.lane import (
     Session,
     Shuffles,
     Task,
+    check_countable,
     compile_program,
     ints,
     key_of,
@@ -37,7 +38,7 @@ from mintmc.run.lane import (
 )
 from mintmc.run.rungs import empty_rings, fixed_subset, places, shelf
 from mintmc.run.schedule import Round, draw_round, warmup_rounds
-from mintmc.run.verify import Standing
+from mintmc.run.audit_run import Standing
 from mintmc.samplers import EquiEnergy
 
 
@@ -49,6 +50,7 @@ class LadderRun:
         self.sampler: EquiEnergy = task.sampler
         self.ladder = self.sampler.ladder
         n, chains, rungs = task.posterior.n, len(task.thetas), len(self.ladder)
+        check_countable(n, 1, self.sampler.proposal)  # each rung counts for itself
         self.sizes = self.ladder.rows(n)
         feed = task.warmup if self.sampler.feed is None else self.sampler.feed
         self.warmup_rounds = warmup_rounds(rungs, task.warmup, feed, self.sampler.round_length)
@@ -234,8 +236,8 @@ class LadderRun:
         warm = self.programs[k][0]
         state, adaptation, totals = warm(state, adaptation, key, *ints(r.first, r.last), self._supplies(k, chain))
         self.states[k][chain] = LaneState(state, adaptation, tuning)
-        self.warmup_touched[k, chain] += float(totals.touched)
-        return float(totals.acceptance) / (r.last - r.first)
+        self.warmup_touched[k, chain] += count.total(totals.touched)
+        return float(count.rate_total(totals.acceptance)) / (r.last - r.first)
 
     def _draw(self, k: int, chain: int, r: Round) -> float:
         state, adaptation, tuning = self.states[k][chain]
@@ -251,7 +253,7 @@ class LadderRun:
         energies, states = self.fresh[k][chain]
         energies[here] = energy
         states[here] = States(record.theta, record.snapshot.get("gradient"), record.density).packed()
-        touched = record.data_touched.astype(np.int64)
+        touched = record.touched
         if subset is not None:
             # To tell which ring a state belongs to took the rows of the subset.
             touched += len(subset.log_likelihood)

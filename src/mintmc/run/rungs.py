@@ -49,7 +49,7 @@ def empty_rings(task: Task, edges: tuple[float, ...] | None, exact: bool, name: 
     gradient = theta if exact and sampler.proposal.uses_gradient else None
     path = None if task.folder is None or name is None else task.folder / "rings" / f"{name}.npy"
     count = ring_count(sampler.rings, sampler.ladder)
-    return Rings(edges, count, sampler.capacity, States(theta, gradient, density).packed(), path)
+    return Rings(edges, count, sampler.capacity, States(theta, gradient, density).packed(), path, task.is_new)
 
 
 def shelf(rings: Rings, length: int) -> tuple[np.ndarray, np.ndarray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from mintmc import check
 from mintmc.energy import Density
+from mintmc.lock import locked
 from mintmc.posterior import Posterior
 from mintmc.result.tree import RunFacts, build_tree
 from mintmc.run.chains import ChainRun
@@ -20,13 +22,13 @@ from mintmc.run.encode import decode, is_readable
 from mintmc.run.initial import PerChain, check_start, initial_states
 from mintmc.run.interrupt import Interrupt
 from mintmc.run.lane import Purpose, Session, Task, cores, key_of, workers
-from mintmc.run.processes import check_sharers, join_parts, own_chains, part_path, wait_for_all
+from mintmc.run.processes import agree, check_sharers, join_parts, own_chains, part_path, wait_for_all
 from mintmc.run.progress import Display
-from mintmc.run.provenance import differences, provenance
+from mintmc.run.provenance import differences, machines_of, provenance
 from mintmc.run.rounds import LadderRun
 from mintmc.run.saver import Saver
-from mintmc.run.store import RunStore, is_new, open_run, read_record
-from mintmc.run.verify import audit_run
+from mintmc.run.store import RunStore, is_new, open_run, read_record, verify
+from mintmc.run.audit_run import audit_run
 from mintmc.samplers import MINTEE, EquiEnergy, MetropolisHastings, Sampler
 from mintmc.samplers.base import check_has_data, check_sampler
 
@@ -106,27 +108,39 @@ def sample(
     audit = check.flag("audit", audit)
     check.instance("posterior", posterior, Posterior, "a mintmc.Posterior")
     check_sampler(sampler)
+    with ExitStack() as held:
+        return _sample(held, posterior, sampler, init, draws, warmup, chains, thin, seed, out, progress, audit)
 
+
+def _sample(
+    held, posterior, sampler, init, draws, warmup, chains, thin, seed, out, progress, audit
+) -> xarray.DataTree:
+    """The same with arguments that were checked; ``held`` lets go of the locks at the end."""
     clock = Clock()
     thetas, unravel, example = initial_states(init, chains, key_of(seed, Purpose.init))
     task = _task(posterior, sampler, thetas, unravel, example, seed, draws, warmup, thin)
     processes = jax.process_count()
-    if processes > 1:
-        wait_for_all("begun")  # JAX connects them now; it would not wait long for one that is late at the end
     if processes > chains and _passes_over_all(task):
         task, processes = task._replace(sharers=check_sharers()), 1  # all make the same run
     record: dict[str, Any] = {}
-    if out is not None:
+    if out is not None or jax.process_count() > 1:
         settings = {"chains": chains, "warmup": warmup, "thin": thin, "seed": seed, "processes": processes}
         record = provenance(posterior, sampler, [unravel(theta) for theta in thetas], **settings)
-        if (done := _stored(out, record)) and done["drawn"] >= draws:
-            return open_run(out)
+    if jax.process_count() > 1:
+        agree({**record, "draws": draws, "out": out and Path(out).name})
+    done = None if out is None else _stored(out, record)
+    if done and done["drawn"] >= draws and (done["audited"] or not audit):
+        verify(out)
+        return open_run(out)
     if processes > 1:
         own = _own_chains(task, chains, out)
         task = task._replace(thetas=[thetas[chain] for chain in own], first_chain=own.start)
     here = out if out is None or processes == 1 else part_path(out, jax.process_index())
-    if here is not None and here != out:
-        _stored(here, record)
+    if here is not None and task.crew.writes:
+        for place in {here, out} if jax.process_index() == 0 else {here}:
+            held.enter_context(locked(Path(place)))
+    if here is not None:
+        _stored(here, record)  # once more: nobody else writes to it any longer
     task.crew.meet("checked")  # or one would look while another makes it
     store = RunStore(here) if here is not None and task.crew.writes else None
     task.crew.meet("opened")
@@ -135,7 +149,8 @@ def sample(
     if store is not None and store.done is not None:
         clock.add(store.done["seconds"])
 
-    task = task._replace(folder=None if store is None else store.path)
+    before = None if store is None else store.done
+    task = task._replace(folder=None if store is None else store.path, is_new=before is None)
     run: ChainRun | LadderRun = (LadderRun if isinstance(task.sampler, EquiEnergy) else ChainRun)(task)
 
     def tree_of(run: ChainRun | LadderRun) -> xarray.DataTree:
@@ -145,7 +160,8 @@ def sample(
         facts = RunFacts(*settings, clock.seconds(), starts, run.facts(), run.ladder_facts())
         return build_tree(run.kept.first(run.drawn - run.saved), unravel, facts, run.saved)
 
-    saver = Saver(store, tree_of, {**record, "draws": draws}, clock, task.crew.writes)
+    machines = machines_of(before)
+    saver = Saver(store, tree_of, {**record, "draws": draws, "machines": machines}, clock, task.crew.writes)
     with Display(progress) as display, Interrupt() as interrupt, workers(cores(run.lanes)) as pool:
         session = Session(pool, display, interrupt, saver)
         run.compile(pool, saver.room(draws, len(task.thetas), task.dim))
@@ -165,7 +181,7 @@ def sample(
     if out is not None and jax.process_count() > 1:
         wait_for_all("all are finished")
         if processes > 1 and jax.process_index() == 0:
-            join_parts(out, {**record, "draws": draws, "warmed": warmup})
+            join_parts(out, {**record, "draws": draws, "warmed": warmup, "machines": machines, "audited": audit})
         wait_for_all("parts are joined")
     is_whole = out is None or processes == 1 or not is_new(Path(out))
     if run.drawn < draws or not is_whole:
@@ -181,6 +197,7 @@ def resume(
     init: Any = None,
     draws: int | None = None,
     progress: bool = True,
+    audit: bool = True,
 ) -> xarray.DataTree:
     """Go on with a stored run.
 
@@ -196,8 +213,8 @@ def resume(
         Only if it cannot be read back, because params are of a class of your own.
     draws
         More draws than were asked for at first; None keeps that number.
-    progress
-        Show a progress bar.
+    progress, audit
+        As in ``sample``.
 
     Examples
     --------
@@ -223,7 +240,7 @@ def resume(
     sampler = decode(record["sampler"]) if sampler is None else sampler
     shared = {name: record[name] for name in ("warmup", "thin", "seed", "chains")}
     wanted = record["draws"] if draws is None else draws
-    return sample(posterior, sampler, init=init, draws=wanted, out=path, progress=progress, **shared)
+    return sample(posterior, sampler, init=init, draws=wanted, out=path, progress=progress, audit=audit, **shared)
 
 
 def _task(posterior, sampler, thetas, unravel, example, seed, draws, warmup, thin) -> Task:
@@ -282,4 +299,4 @@ def _say_interrupted(drawn: int, draws: int, out: str | Path | None) -> None:
         message += f" and saved; mintmc.resume({str(out)!r}, posterior) goes on"
     if drawn == 0:
         raise KeyboardInterrupt(message)
-    warnings.warn(message, stacklevel=3)
+    warnings.warn(message, stacklevel=4)

@@ -72,7 +72,8 @@ class Saver:
         begun = time.perf_counter()
         tree = self.tree_of(run)
         leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(run.checkpoint())]
-        record = {**self.record, "warmed": run.warmed, "drawn": run.drawn, "seconds": self.clock.seconds()}
+        stands = {"warmed": run.warmed, "drawn": run.drawn, "audited": run.audit is not None}
+        record = {**self.record, **stands, "seconds": self.clock.seconds()}
         try:
             if run.drawn > run.saved:
                 self.store.append(tree)
@@ -94,12 +95,18 @@ class Saver:
         if self.store is None or self.store.done is None:
             return
         leaves, structure = jax.tree.flatten(run.checkpoint())
-        stored = self.store.checkpoint()
+        done, stored = self.store.done, self.store.checkpoint()
+        checkpoint = self.store.path / done["checkpoint"]
         # The first axis may have any length: rings hand over as many states as they have.
-        if [np.shape(leaf)[1:] for leaf in leaves] != [leaf.shape[1:] for leaf in stored]:
-            raise ValueError(f"{self.store.path} is damaged: its checkpoint does not fit the run")
+        if [(np.shape(leaf)[1:], leaf.dtype) for leaf in leaves] != [(leaf.shape[1:], leaf.dtype) for leaf in stored]:
+            raise ValueError(f"{checkpoint} is damaged: it does not fit the run")
         # What lives on the host stays there: counts in float64 would be rounded on the device.
         back = [
             new if isinstance(old, np.ndarray) else jnp.asarray(new) for old, new in zip(leaves, stored, strict=True)
         ]
         run.restore(jax.tree.unflatten(structure, back))
+        if (run.warmed, run.drawn) != (done["warmed"], done["drawn"]):
+            raise ValueError(
+                f"{checkpoint} is damaged: it is {run.warmed} into the warm-up and {run.drawn} into the draws, but "
+                f"zarr.json says {done['warmed']} and {done['drawn']}"
+            )

@@ -3,28 +3,34 @@
 Everything that a reader sees hangs on one file, the root's ``zarr.json``: it holds the metadata of all arrays (their
 lengths) and the name of the checkpoint. Draws are written behind the end that it knows, the checkpoint under a new
 name, and only then is it replaced, in one rename. So the store is valid at every moment, and what it shows belongs
-together.
+together. It also holds the SHA-256 of the checkpoint and of itself, and every chunk a checksum of its own: what is not
+what was written is refused (``run/document.py``, ``run/chunks.py``).
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
+import re
 import shutil
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
 
 import numpy as np
 
-from mintmc.durable import sync
+from mintmc.durable import digest, read, sync, write
+from mintmc.run.checkpoint import load_arrays
+from mintmc.run.document import MOST_BYTES, check_members, check_only_files, load_document, signed
 
 if TYPE_CHECKING:
     import xarray
 
 _BYTES_PER_CHUNK = 2**20
-_BEGUN = {"inference_library": "mintmc"}
-"""Attributes of a store before its first commit."""
+_BEGUN = "mintmc_begun"
+"""The attribute of a store before its first commit."""
+_LEFT = re.compile(r"zarr\.(json|[0-9a-f]{32})\.partial")
+"""What a run leaves that is killed before it has a ``zarr.json``."""
 
 
 class RunStore:
@@ -47,19 +53,22 @@ class RunStore:
         self.done = None if is_new(self.path) else read_record(self.path)  # what was committed last
         if not writes:
             return
-        self.chunks = Chunks(self.path)
         if self.done is None:
-            # Threads that failed with a store may still be tidying up in it.
-            shutil.rmtree(self.path, ignore_errors=True)
-            self.root = zarr.create_group(self.chunks, zarr_format=3, overwrite=True, attributes=_BEGUN)
+            _begin(self.path)
         else:
-            self.root = zarr.open_group(self.chunks, mode="r+", use_consolidated=True)
-        self.nodes: dict[str, Any] = {}  # groups and arrays that were written to, by path
+            check_only_files(self.path)
+        document = load_document(self.path)
         # What readers know of every group and array. Zarr's own files may be ahead of it after a crash.
-        self.members = _document(self.path).get("consolidated_metadata", {"metadata": {}})["metadata"]
+        self.members = document.get("consolidated_metadata", {"metadata": {}})["metadata"]
+        self.chunks = Chunks(self.path, grids=check_members(self.path, self.members, self.done))
+        self.chunks.verify()
+        self.seen = self._on_disk()
+        self.root = zarr.open_group(self.chunks, mode="r+", use_consolidated=self.done is not None)
+        self.nodes: dict[str, Any] = {}  # groups and arrays that were written to, by path
 
     def append(self, tree: xarray.DataTree) -> None:
         """Write draws behind those that are there, and everything that is not a draw anew; not yet seen by a reader."""
+        self._check_is_ours()
         for group in tree.children:
             dataset = tree[group].to_dataset()
             node = self._group(str(group))
@@ -71,19 +80,24 @@ class RunStore:
 
     def commit(self, attributes: dict[Any, Any], record: dict[str, Any], checkpoint: list[np.ndarray]) -> None:
         """Save the checkpoint, then show what was appended, in one rename."""
+        self._check_is_ours()
         self.chunks.make_safe()
         number = 0 if self.done is None else self.done["number"] + 1
         name = f"checkpoint-{number}.npz"
-        self._replace(name, lambda file: np.savez(file, *checkpoint))
-        record = {**record, "number": number, "checkpoint": name}
+        write(self.path / name, lambda file: np.savez(file, *checkpoint))
+        record = {**record, "number": number, "checkpoint": name, "checkpoint_digest": digest(self.path / name)}
         document = {
             "zarr_format": 3,
             "node_type": "group",
             "attributes": {**_plain(attributes), "mintmc_run": json.dumps(record)},
             "consolidated_metadata": {"kind": "inline", "must_understand": False, "metadata": self.members},
         }
-        self._replace("zarr.json", lambda file: file.write(json.dumps(document).encode()))
-        self.done = record
+        text = signed(document)
+        self._check_is_ours()
+        write(self.path / "zarr.json", lambda file: file.write(text))
+        sync(self.path)
+        self.done, self.seen = record, hashlib.sha256(text).hexdigest()
+        self.chunks.grids = check_members(self.path, self.members, record)
         for old in self.path.glob("checkpoint-*.npz*"):
             if old.name != name:
                 old.unlink(missing_ok=True)
@@ -91,11 +105,22 @@ class RunStore:
     def checkpoint(self) -> list[np.ndarray]:
         """The arrays of the last checkpoint."""
         assert self.done is not None
+        return load_arrays(self.path, self.done)
+
+    def _on_disk(self) -> str:
+        return hashlib.sha256(read(self.path / "zarr.json", MOST_BYTES)).hexdigest()
+
+    def _check_is_ours(self) -> None:
+        """Refuse to write to a folder that is no longer the one that this run has opened."""
         try:
-            with open(self.path / self.done["checkpoint"], "rb") as file, np.load(file) as arrays:
-                return [arrays[f"arr_{i}"] for i in range(len(arrays.files))]
-        except (OSError, ValueError, KeyError, BadZipFile) as error:
-            raise ValueError(f"{self.path} is damaged: its checkpoint cannot be read ({error})") from error
+            is_ours = self._on_disk() == self.seen
+        except OSError:
+            is_ours = False
+        if not is_ours:
+            raise ValueError(
+                f"{self.path} was removed or replaced while the run was writing to it: the run stops, and has written "
+                f"nothing to what is there now"
+            )
 
     def _group(self, name: str) -> Any:
         """The group of that name; what a crash left of one that no reader knows is overwritten."""
@@ -106,19 +131,26 @@ class RunStore:
 
     def _array(self, node: Any, name: str, variable: Any) -> Any:
         """The same for an array like ``variable``, without draws at first."""
+        from mintmc.run.chunks import COMPRESSORS
+
         path, dims, values = f"{node.path}/{name}", variable.dims, variable.values
+        # A chunk of fill values is written too, or it could not be told from one that is lost.
+        config = {"write_empty_chunks": True}
         if path not in self.nodes:
             shape = tuple(0 if dim == "draw" else size for dim, size in zip(dims, values.shape, strict=True))
             self.nodes[path] = (
-                node[name]
+                node[name].with_config(config)
                 if path in self.members
                 else node.create_array(
                     name,
                     shape=shape,
                     chunks=_chunks(values, dims),
                     dtype=values.dtype,
+                    compressors=COMPRESSORS,
+                    fill_value=_nothing(values.dtype),
                     dimension_names=dims,
                     attributes=_plain(variable.attrs),
+                    config=config,
                     overwrite=True,
                 )
             )
@@ -138,48 +170,65 @@ class RunStore:
         array[tuple(slice(first, last) if axis == along else slice(None) for axis in range(values.ndim))] = values
         return array
 
-    def _replace(self, name: str, write: Any) -> None:
-        temporary = self.path / f"{name}.partial"
-        try:
-            with open(temporary, "wb") as file:
-                write(file)
-            sync(temporary)
-            os.replace(temporary, self.path / name)
-            sync(self.path)
-        except OSError:
-            temporary.unlink(missing_ok=True)
-            raise
-
 
 def is_new(path: Path) -> bool:
     """Whether nothing is there, or only what a run left that was stopped before its first commit."""
-    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+    if not path.exists():
         return True
-    return (path / "zarr.json").is_file() and _document(path).get("attributes") == _BEGUN
+    if not path.is_dir():
+        return False
+    if not (path / "zarr.json").is_file():
+        return all(_LEFT.fullmatch(left.name) and not left.is_dir() for left in path.iterdir())
+    return _BEGUN in load_document(path).get("attributes", {})
 
 
 def read_record(path: str | Path) -> dict[str, Any]:
     """What a store says of the run that made it."""
     path = Path(path)
-    document = _document(path) if path.is_dir() and (path / "zarr.json").exists() else {}
+    document = load_document(path) if path.is_dir() and (path / "zarr.json").exists() else {}
     text = document.get("attributes", {}).get("mintmc_run")
     if text is None:
-        raise ValueError(f"out must be a new path or a run of mintmc, got {path}")
+        raise ValueError(f"out must be a new path or a run of mintmc, got {path}: it has no such zarr.json")
     return json.loads(text)
 
 
 def open_run(path: str | Path) -> xarray.DataTree:
-    """The tree of a store, loaded as it is used."""
+    """The tree of a store, loaded as it is used. What is missing or damaged is an error when it is read."""
     from xarray import open_datatree
 
-    return open_datatree(path, engine="zarr")
+    from mintmc.run.chunks import Chunks
+
+    path = Path(path)
+    record, document = read_record(path), load_document(path)
+    grids = check_members(path, document["consolidated_metadata"]["metadata"], record)
+    store = Chunks(path, read_only=True, grids=grids, document=json.dumps(document).encode())
+    return open_datatree(store, engine="zarr")  # type: ignore[arg-type]  # xarray's hint forgets Zarr's own stores
 
 
-def _document(path: Path) -> dict[str, Any]:
-    try:
-        return json.loads((path / "zarr.json").read_bytes())
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path} is damaged: its zarr.json cannot be read ({error})") from error
+def verify(path: str | Path) -> None:
+    """Read all of a store, and refuse it if anything of it is missing or damaged."""
+    from mintmc.run.chunks import Chunks
+
+    path = Path(path)
+    record = read_record(path)
+    Chunks(path, grids=check_members(path, load_document(path)["consolidated_metadata"]["metadata"], record)).verify()
+    load_arrays(path, record)
+
+
+def _begin(path: Path) -> None:
+    """An empty store; what is there was left by a run that was stopped before its first commit."""
+    path.mkdir(parents=True, exist_ok=True)
+    for left in path.iterdir():
+        if left.is_dir() and not left.is_symlink():
+            # Threads that failed with a store may still be tidying up in it.
+            shutil.rmtree(left, ignore_errors=True)
+        else:
+            left.unlink(missing_ok=True)
+    attributes = {"inference_library": "mintmc", _BEGUN: uuid.uuid4().hex}
+    document = {"zarr_format": 3, "node_type": "group", "attributes": attributes}
+    write(path / "zarr.json", lambda file: file.write(signed(document)))
+    sync(path)
+    sync(path.parent)
 
 
 def _chunks(values: np.ndarray, dims: tuple) -> tuple[int, ...]:
@@ -191,6 +240,13 @@ def _chunks(values: np.ndarray, dims: tuple) -> tuple[int, ...]:
         per_draw = int(np.prod(sizes)) * values.dtype.itemsize
         sizes[along] = int(np.clip(_BYTES_PER_CHUNK // per_draw, 1, 2**16))
     return tuple(sizes)
+
+
+def _nothing(dtype: np.dtype) -> Any:
+    """What an array shows where a chunk is lost, to those who read it without us: nothing that looks like a draw."""
+    if dtype.kind == "f":
+        return np.nan
+    return np.iinfo(dtype).min if dtype.kind == "i" else 0
 
 
 def _plain(attributes: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,59 @@
+"""Whole numbers beyond 32 bits under ``jit``: two words of 32 bits, high * 2^24 + low.
+
+Sums of them are exact, so they do not depend on how a run is cut into stretches.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+_BITS = 24
+_UNITS = 2**20
+
+
+class Count(NamedTuple):
+    """A number of things."""
+
+    high: Any
+    low: Any
+
+
+def nothing() -> Count:
+    """None of them yet."""
+    return Count(jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
+
+
+def add(count: Count, more: Array) -> Count:
+    """Count at most 2^31 - 2^24 more."""
+    low = count.low + jnp.asarray(more, jnp.int32)
+    return Count(count.high + (low >> _BITS), low & (2**_BITS - 1))
+
+
+def add_rate(count: Count, rate: Array) -> Count:
+    """Count a number in [0, 1], in millionths; what is undefined counts as 0."""
+    return add(count, jnp.round(jnp.nan_to_num(rate) * _UNITS).astype(jnp.int32))
+
+
+def total(count: Any) -> np.ndarray:
+    """What was counted, on the host; a plain array is taken as it is.
+
+    Examples
+    --------
+    >>> count = nothing()
+    >>> for _ in range(3):
+    ...     count = add(count, 2_000_000_000)
+    >>> int(total(count))
+    6000000000
+    """
+    if not isinstance(count, Count):
+        return np.asarray(count).astype(np.int64)
+    return np.asarray(count.high).astype(np.int64) * 2**_BITS + np.asarray(count.low)
+
+
+def rate_total(count: Count) -> np.ndarray:
+    """The sum of the numbers that were counted as rates."""
+    return total(count) / _UNITS
