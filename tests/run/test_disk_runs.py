@@ -6,7 +6,6 @@ import pytest
 
 import mintmc
 from mintmc.kernels.bounds import JaakkolaJordan
-from mintmc.run import lane
 from truth import LIMIT, distance, gaussian_data, gaussian_log_likelihood
 
 N, T = 4000, 40.0
@@ -29,8 +28,7 @@ def stored(folder, prepared):
 @pytest.mark.parametrize(
     ("name", "prepared"), [*((name, True) for name in SAMPLERS), ("MINT", False), ("BarkerMH", False)]
 )
-def test_batches_from_disk_give_the_tempered_posterior(name, prepared, tmp_path, monkeypatch):
-    monkeypatch.setattr(lane, "_BYTES_PER_WINDOW", 4 * 1000)  # a window is a quarter of the data
+def test_batches_from_disk_give_the_tempered_posterior(name, prepared, tmp_path):
     posterior = mintmc.Posterior(gaussian_log_likelihood, stored(tmp_path, prepared))
     tree = mintmc.sample(posterior, SAMPLERS[name], init=0.0, draws=1500, warmup=0, chains=2, progress=False)
     theta = tree.tempered_posterior.theta.values
@@ -59,8 +57,7 @@ LADDER = mintmc.Ladder([1, 4, 16], [None, 400, 200])
 
 
 @pytest.mark.parametrize("sampler", [mintmc.EquiEnergy(LADDER, mintmc.Langevin()), mintmc.ParallelTempering(LADDER)])
-def test_ladders_on_disk_give_the_posterior(sampler, tmp_path, monkeypatch):
-    monkeypatch.setattr(lane, "_BYTES_PER_WINDOW", 4 * 1000)
+def test_ladders_on_disk_give_the_posterior(sampler, tmp_path):
     posterior = mintmc.Posterior(gaussian_log_likelihood, stored(tmp_path, True))
     tree = mintmc.sample(posterior, sampler, init=0.0, draws=1500, warmup=200, chains=2, progress=False)
     theta = tree.posterior.theta.values
@@ -69,9 +66,8 @@ def test_ladders_on_disk_give_the_posterior(sampler, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("sampler", [mintmc.SGLD(200, 1e-5), mintmc.SGHMC(200, 2e-3, 20.0)])
-def test_stochastic_gradients_from_disk_find_the_mean(sampler, tmp_path, monkeypatch):
+def test_stochastic_gradients_from_disk_find_the_mean(sampler, tmp_path):
     # Their variance depends on the step size by design, and is judged elsewhere.
-    monkeypatch.setattr(lane, "_BYTES_PER_WINDOW", 4 * 1000)
     posterior = mintmc.Posterior(gaussian_log_likelihood, stored(tmp_path, True))
     tree = mintmc.sample(posterior, sampler, init=0.2, draws=1500, warmup=500, chains=2, progress=False)
     assert distance(tree.posterior.theta.values, 0) < LIMIT

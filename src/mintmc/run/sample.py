@@ -222,7 +222,9 @@ def _task(posterior, sampler, thetas, unravel, example, seed, draws, warmup, thi
         reference = Density(zero, zero, zero) if absolute else posterior.density(at)
         read = posterior.n
         if min(sampler.ladder.rows(posterior.n)) < posterior.n:
-            posterior, read = posterior.referenced(at), 2 * read
+            # In memory once more, for every row by itself; on disk each batch finds out as it is read.
+            read = read if posterior.rows is None else 2 * read
+            posterior = posterior.referenced(at)
     return Task(posterior, sampler, thetas, unravel, reference, seed, draws, warmup, thin, read)
 
 
