@@ -83,13 +83,18 @@ class Model:
     sharers: int = 1  # processes that share each full pass, along the axis DATA_AXIS
 
     def each(self, theta: Array, rows: Rows) -> Array:
-        """Log-likelihoods of the given rows, one by one."""
+        """Log-likelihoods of the given rows, which may be Referenced, one by one."""
+        rows = rows.rows if isinstance(rows, Referenced) else rows
         return jax.vmap(self.log_likelihood, (None, 0))(theta, rows)
 
     def energies_above(self, theta: Array, batch: Referenced, reference: Density) -> tuple[Array, Array]:
         """The energy above a reference, estimated on a batch, and what each row adds to its mean."""
         each = batch.log_likelihood - self.each(theta, batch)
         return self.n * each.mean() + reference.prior - self.log_prior(theta), each
+
+    def reference_rows(self, batch_size: int) -> int:
+        """Rows read to know a batch's log-likelihoods at the reference: none where they lie beside the rows."""
+        return 0 if self.source is None else batch_size
 
     def density(self, theta: Array, rows: Rows) -> Density:
         """Exact log density on all data, block by block."""
@@ -105,12 +110,12 @@ class Model:
         index = jnp.minimum(index, self.n - 1)
         if self.source is None:
             return jax.tree.map(lambda leaf: leaf[index], rows)
-        return self.source.within(self.source.take, index.size, index)
+        return self.source.within(self.source.take, self.source.shapes(index.size), index)
 
     def _part(self, rows: Rows, first: Array, size: int) -> Rows:
         if self.source is None:
             return jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, first, size), rows)
-        return self.source.within(lambda at: self.source.in_pass.read(int(at), int(at) + size), size, first)
+        return self.source.within(lambda at: self.source.read(int(at), int(at) + size), self.source.shapes(size), first)
 
     def _full_pass(self, theta: Array, rows: Rows, with_gradient: bool) -> tuple[Density, Array]:
         prior = self.log_prior(theta)

@@ -14,7 +14,7 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from mintmc import check
-from mintmc.data import ArrayData, DiskData, Rows, named_leaves, row_count
+from mintmc.data import ArrayData, DiskData, Rows, named_leaves
 from mintmc.data.array import native
 from mintmc.data.formats import find
 from mintmc.energy import Density, Model, Referenced, block_size
@@ -58,6 +58,7 @@ class Posterior:
         self.log_likelihood: Callable | None = check.function("log_likelihood", log_likelihood)
         self.log_prior = _flat if log_prior is None else check.function("log_prior", log_prior)
         self.data: ArrayData | DiskData | None = _source(data)
+        self.beside: Callable[[Rows], Any] = _as_they_are  # what a batch from disk should know of its rows
 
     @classmethod
     def from_density(cls, log_density: Callable[[Params], Array]) -> Posterior:
@@ -74,6 +75,7 @@ class Posterior:
         posterior.log_likelihood = None
         posterior.log_prior = check.function("log_density", log_density)
         posterior.data = None
+        posterior.beside = _as_they_are
         return posterior
 
     @property
@@ -103,25 +105,22 @@ class Posterior:
         )
 
     def referenced(self, params: Params) -> Posterior:
-        """The same posterior, every row beside its log-likelihood at a reference state."""
+        """The same posterior, every row beside its log-likelihood at a reference state.
+
+        Rows on disk stay as they are; ``beside`` then finds the log-likelihoods of a batch.
+        """
         theta, unravel = flatten(params, "reference")
-        each = jax.jit(self.model(unravel, theta.size).each)
-        data, log_likelihood = self.data, check.function("log_likelihood", self.log_likelihood)
-
-        def beside(rows: Rows) -> Referenced:
-            at_a_time = range(0, row_count(rows), _ROWS_AT_A_TIME)
-            blocks = [jax.tree.map(lambda leaf, a=first: leaf[a : a + _ROWS_AT_A_TIME], rows) for first in at_a_time]
-            return Referenced(rows, np.concatenate([np.asarray(each(theta, block)) for block in blocks]))
-
-        def alone(rows: Rows) -> Referenced:
-            # Full passes have no use for the reference, and no compiled program should wait for another one in them.
-            return Referenced(rows, np.zeros(row_count(rows), theta.dtype))
-
+        model, data = self.model(unravel, theta.size), self.data
+        log_likelihood = check.function("log_likelihood", self.log_likelihood)
         if isinstance(data, DiskData):
-            both: Any = data.mapped(beside, in_pass=alone)
-        else:
-            both = beside(data.read(0, data.n) if data else None)
-        return Posterior(lambda params, datum: log_likelihood(params, datum.rows), both, self.log_prior)
+            same = Posterior(log_likelihood, data, self.log_prior)
+            same.beside = lambda rows: Referenced(rows, model.each(theta, rows))
+            return same
+        assert data is not None
+        each = jax.jit(model.each)
+        blocks = [data.read(first, first + _ROWS_AT_A_TIME) for first in range(0, data.n, _ROWS_AT_A_TIME)]
+        at_reference = np.concatenate([np.asarray(each(theta, block)) for block in blocks])
+        return Posterior(log_likelihood, ArrayData(Referenced(data.rows, at_reference)), self.log_prior)
 
     def check_functions(self, params: Params, name: str) -> None:
         """Refuse functions that do not give one float for such params, without running them."""
@@ -211,3 +210,7 @@ def _described(leaf: Any, array: np.ndarray) -> str:
 
 def _flat(params: Params) -> float:
     return 0.0
+
+
+def _as_they_are(rows: Rows) -> Rows:
+    return rows

@@ -39,3 +39,11 @@ def test_the_row_of_a_bad_value_is_named(where):
     x[where, 1] = np.nan
     with pytest.raises(ValueError, match=f"data must be finite, got nan in row {where}"):
         ArrayData(x)
+
+
+def test_masked_values_are_refused_and_an_empty_mask_is_not():
+    x = np.ma.masked_equal(np.arange(10.0).reshape(5, 2), 7.0)
+    with pytest.raises(ValueError, match=r"data\['x'\] must not have masked values, got 1, the first in row 3"):
+        ArrayData({"x": x, "y": np.zeros(5)})
+    np.testing.assert_array_equal(ArrayData(np.ma.array(np.arange(5.0))).rows, np.arange(5))
+    np.testing.assert_array_equal(ArrayData(x[:3]).rows, np.arange(6.0).reshape(3, 2))

@@ -1,6 +1,8 @@
 """Rows come back as they were written, whatever the format, and a file that shrinks is noticed."""
 
 import os
+import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -23,7 +25,7 @@ from files import (
     save_parquet,
     save_zarr,
 )
-from mintmc.data import disk
+from mintmc.data import disk, identity
 from mintmc.data.prepare import prepare
 
 
@@ -100,6 +102,73 @@ def test_a_fingerprint_knows_the_data_and_not_the_path(tmp_path):
     assert len(set(prints.values())) == 4
 
 
+def test_a_fingerprint_sees_changes_between_the_rows_it_looks_at_one_by_one(tmp_path):
+    changed = X.copy()
+    changed[1, 1] += 1
+    prints = {disk.from_npy(save(tmp_path, array)).fingerprint() for array in (X, changed)}
+    assert len(prints) == 2
+
+
+@pytest.mark.parametrize("verify", ["quick", "full"])
+def test_a_large_file_is_looked_at_in_blocks_unless_all_is_asked_for(verify, tmp_path, monkeypatch):
+    monkeypatch.setattr(identity, "_QUICK", 40 * 512)
+    monkeypatch.setattr(identity, "_BLOCK", 512)
+    x = np.zeros(100_000, np.float32)
+
+    def fingerprint(**changes):
+        changed = x.copy()
+        for first, last in changes.values():
+            changed[first:last] = 1
+        return disk.open_data(save(tmp_path, changed), verify=verify).fingerprint()
+
+    before = fingerprint()
+    assert before.startswith(verify)
+    assert before == fingerprint()
+    assert before != fingerprint(most=(150, 100_000 - 150))
+    # Between two blocks, 10,000 bytes apart, only the full hash sees it.
+    assert (before == fingerprint(one=(1500, 1501))) == (verify == "quick")
+
+
+@pytest.mark.parametrize("form", ["zarr", "zarr in memory", "parquet", "arrow", "memmap"])
+def test_every_format_has_a_fingerprint(form, tmp_path):
+    folders = [tmp_path / name for name in ("one", "other")]
+    for folder in folders:
+        folder.mkdir()
+    one, other = (disk.open_data((ARRAYS | TABLES)[form](folder)).fingerprint() for folder in folders)
+    assert one == other
+    assert one.startswith("full")
+
+
+def test_prepared_data_know_their_hash_until_they_are_touched(tmp_path, monkeypatch):
+    data = prepare(save(tmp_path, X), tmp_path / "p")
+    before = data.fingerprint()
+    with monkeypatch.context() as patch:
+        patch.setattr(identity, "content", None)  # nothing is read again
+        assert disk.open_data(tmp_path / "p").fingerprint() == before
+    shutil.copytree(tmp_path / "p", tmp_path / "copy")
+    os.utime(tmp_path / "copy" / "0.npy")
+    assert disk.open_data(tmp_path / "copy").fingerprint() == before  # another time, the same content
+    changed = np.lib.format.open_memmap(tmp_path / "copy" / "0.npy", "r+")
+    changed[50] += 1
+    changed.flush()
+    assert disk.open_data(tmp_path / "copy").fingerprint() != before
+
+
+@pytest.mark.parametrize("form", ["npy", "zarr", "parquet", "arrow", "prepared"])
+def test_a_file_that_changes_while_it_is_open_is_noticed(form, tmp_path):
+    path = prepare(save(tmp_path, X), tmp_path / "p").name if form == "prepared" else (ARRAYS | TABLES)[form](tmp_path)
+    data = disk.open_data(path)
+    file = next(file for file in [Path(path), *Path(path).rglob("*")] if file.is_file() and file.suffix != ".json")
+    with file.open("r+b") as opened:
+        opened.seek(-8, os.SEEK_END)
+        last = opened.read(8)
+        opened.seek(-8, os.SEEK_END)
+        opened.write(last)
+    os.utime(file, ns=(0, file.stat().st_mtime_ns + 1))  # clocks of file systems are coarse
+    with pytest.raises(OSError, match=rf"{re.escape(str(path))} must not change while it is open"):
+        data.read(0, N)
+
+
 def truncate(path):
     os.truncate(path, path.stat().st_size - 8)
 
@@ -119,9 +188,9 @@ SHRINK = {
 def test_a_file_that_shrinks_is_noticed(form, tmp_path):
     make, shrink = SHRINK[form]
     source = make(tmp_path)
-    data = disk.open_data(source)
+    data, rng = disk.open_data(source), np.random.default_rng(0)
     shrink(source)
-    for read in (lambda: data.read(0, N), lambda: data.take([N - 1]), lambda: data.window(0, 0, 50, 5)):
+    for read in (lambda: data.read(0, N), lambda: data.take([N - 1]), lambda: data.batches(rng, 50, 2)):
         with pytest.raises(OSError, match=r"must not shrink while it is open, got \d+ bytes where \d+ were"):
             read()
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 import zarr
 
-from files import N, X, Y, save, save_group, save_parquet
+from files import N, X, Y, save, save_group, save_parquet, save_zarr
 from mintmc.data import disk, formats
 from mintmc.data.prepare import prepare
 
@@ -28,6 +28,17 @@ def save_version(folder, version):
     described = json.loads((folder / "p" / formats.DESCRIPTION).read_text())
     save_text(folder / "p", formats.DESCRIPTION, json.dumps(described | {"version": version}))
     return folder / "p"
+
+
+def without_a_chunk(folder, make=save_zarr, chunk="c/5/0"):
+    path = make(folder)
+    (path / chunk).unlink()
+    return path
+
+
+def claim(folder, shape, chunks):
+    zarr.create_array(folder / "claim.zarr", shape=shape, chunks=chunks, dtype="float32")
+    return folder / "claim.zarr"
 
 
 def with_bad(value, row=77):
@@ -170,12 +181,42 @@ MISTAKES = {
     "rows beyond the end": (lambda f: opened(save(f, X)).read(100, 104), ValueError, r"last must be in \[101, n=103\]"),
     "negative index": (lambda f: opened(save(f, X)).take([-1]), ValueError, r"indices must be in \[0, n=103\), got -1"),
     "float indices": (lambda f: opened(save(f, X)).take([0.5]), ValueError, "indices must be a list of row numbers"),
-    "window too large": (
-        lambda f: opened(save(f, X)).window(0, 0, 104, 1),
+    "batch too large": (
+        lambda f: opened(save(f, X)).batches(np.random.default_rng(0), 104, 1),
         ValueError,
         r"size must be in \[1, n=103\]",
     ),
-    "wrap too large": (lambda f: opened(save(f, X)).window(0, 0, 4, 5), ValueError, r"wrap must be in \[0, size=4\]"),
+    "unknown verify": (lambda f: opened(save(f, X), verify="no"), ValueError, "verify must be one of 'quick', 'full'"),
+    "transform to masked values": (
+        lambda f: opened(save(f, X), transform=lambda x: np.ma.masked_greater(x, -9)),
+        ValueError,
+        "data must not have masked values, got 3, the first in row 0",
+    ),
+    "zarr without a chunk": (
+        lambda f: opened(without_a_chunk(f)),
+        ValueError,
+        r"data must have all its 22 chunks .*write_empty_chunks.*, got 21 in .*x.zarr",
+    ),
+    "zarr group without a chunk": (
+        lambda f: opened(without_a_chunk(f, save_group, "y/c/3")),
+        ValueError,
+        r"data\['y'\] must have all its 15 chunks .*, got 14 in .*t.zarr/y",
+    ),
+    "zarr of many rows and no data": (
+        lambda f: opened(claim(f, (10**12,), (10**6,))),
+        ValueError,
+        "data must have all its 1000000 chunks .*, got 0 in .*claim.zarr",
+    ),
+    "zarr of too many chunks": (
+        lambda f: opened(claim(f, (10**12,), (1,))),
+        ValueError,
+        "data must have at most 16,777,216 chunks, got 1,000,000,000,000 in .*claim.zarr",
+    ),
+    "zarr of one huge chunk": (
+        lambda f: opened(claim(f, (10**12,), (10**12,))),
+        ValueError,
+        "data must have chunks of at most 536,870,912 bytes, got 4,000,000,000,000 in .*claim.zarr",
+    ),
     "future version": (lambda f: opened(save_version(f, 99)), ValueError, "must be prepared data of version 1, got 99"),
 }
 

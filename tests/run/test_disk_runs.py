@@ -1,12 +1,17 @@
 """Every sampler runs on data that stay on disk, and samples what it samples from memory."""
 
+import os
+import shutil
+
 import jax
 import numpy as np
 import pytest
 
 import mintmc
+from mintmc.data import batch
+from mintmc.experiments.report import mean_and_error
 from mintmc.kernels.bounds import JaakkolaJordan
-from mintmc.run import lane
+from mintmc.result.diagnose import draws_group
 from truth import LIMIT, distance, gaussian_data, gaussian_log_likelihood
 
 N, T = 4000, 40.0
@@ -29,8 +34,7 @@ def stored(folder, prepared):
 @pytest.mark.parametrize(
     ("name", "prepared"), [*((name, True) for name in SAMPLERS), ("MINT", False), ("BarkerMH", False)]
 )
-def test_batches_from_disk_give_the_tempered_posterior(name, prepared, tmp_path, monkeypatch):
-    monkeypatch.setattr(lane, "_BYTES_PER_WINDOW", 4 * 1000)  # a window is a quarter of the data
+def test_batches_from_disk_give_the_tempered_posterior(name, prepared, tmp_path):
     posterior = mintmc.Posterior(gaussian_log_likelihood, stored(tmp_path, prepared))
     tree = mintmc.sample(posterior, SAMPLERS[name], init=0.0, draws=1500, warmup=0, chains=2, progress=False)
     theta = tree.tempered_posterior.theta.values
@@ -59,8 +63,7 @@ LADDER = mintmc.Ladder([1, 4, 16], [None, 400, 200])
 
 
 @pytest.mark.parametrize("sampler", [mintmc.EquiEnergy(LADDER, mintmc.Langevin()), mintmc.ParallelTempering(LADDER)])
-def test_ladders_on_disk_give_the_posterior(sampler, tmp_path, monkeypatch):
-    monkeypatch.setattr(lane, "_BYTES_PER_WINDOW", 4 * 1000)
+def test_ladders_on_disk_give_the_posterior(sampler, tmp_path):
     posterior = mintmc.Posterior(gaussian_log_likelihood, stored(tmp_path, True))
     tree = mintmc.sample(posterior, sampler, init=0.0, draws=1500, warmup=200, chains=2, progress=False)
     theta = tree.posterior.theta.values
@@ -69,9 +72,8 @@ def test_ladders_on_disk_give_the_posterior(sampler, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("sampler", [mintmc.SGLD(200, 1e-5), mintmc.SGHMC(200, 2e-3, 20.0)])
-def test_stochastic_gradients_from_disk_find_the_mean(sampler, tmp_path, monkeypatch):
+def test_stochastic_gradients_from_disk_find_the_mean(sampler, tmp_path):
     # Their variance depends on the step size by design, and is judged elsewhere.
-    monkeypatch.setattr(lane, "_BYTES_PER_WINDOW", 4 * 1000)
     posterior = mintmc.Posterior(gaussian_log_likelihood, stored(tmp_path, True))
     tree = mintmc.sample(posterior, sampler, init=0.2, draws=1500, warmup=500, chains=2, progress=False)
     assert distance(tree.posterior.theta.values, 0) < LIMIT
@@ -116,3 +118,119 @@ def test_an_oracle_needs_the_data_in_memory(sampler, tmp_path, no_compiler):
         mintmc.sample(
             mintmc.Posterior(gaussian_log_likelihood, stored(tmp_path, False)), sampler, init=0.0, progress=False
         )
+
+
+def test_a_resumed_run_refuses_a_file_that_was_overwritten(tmp_path):
+    path, out = tmp_path / "x.npy", tmp_path / "run.zarr"
+    np.save(path, X)
+    settings = {"init": 0.0, "warmup": 0, "chains": 1, "progress": False}
+    posterior = mintmc.Posterior(gaussian_log_likelihood, path)
+    mintmc.sample(posterior, SAMPLERS["MINT"], draws=20, out=out, **settings)
+    shutil.copy(path, tmp_path / "copy.npy")  # at another time, but the same
+    copied = mintmc.Posterior(gaussian_log_likelihood, tmp_path / "copy.npy")
+    assert mintmc.resume(out, copied, draws=30, progress=False).tempered_posterior.sizes["draw"] == 30
+    # All but the 64 rows that used to be compared.
+    kept = np.linspace(0, N - 1, 64, dtype=int)
+    changed = X + 1
+    changed[kept] = X[kept]
+    np.save(path, changed)
+    with pytest.raises(ValueError, match=r"data was full-.*, now full-"):
+        mintmc.resume(out, mintmc.Posterior(gaussian_log_likelihood, path), draws=40, progress=False)
+
+
+def test_a_file_overwritten_during_a_run_is_an_error(tmp_path):
+    path = tmp_path / "x.npy"
+    np.save(path, X)
+    posterior = mintmc.Posterior(gaussian_log_likelihood, path)
+    batches = posterior.data.batches
+
+    def and_overwrite(*args):
+        rows = batches(*args)
+        np.save(path, X + 1)
+        os.utime(path, ns=(0, 0))
+        return rows
+
+    posterior.data.batches = and_overwrite
+    with pytest.raises(OSError, match=r"x.npy must not change while it is open"):
+        mintmc.sample(posterior, SAMPLERS["MINT"], init=0.0, draws=2000, warmup=0, chains=1, progress=False)
+
+
+@pytest.mark.parametrize("thin", [1, 12])
+def test_draws_do_not_depend_on_how_a_run_is_cut(thin, tmp_path, monkeypatch):
+    # Rows of 5 steps at a time: less than a stretch, and with thin = 12 (read by fours) less than a draw.
+    monkeypatch.setattr(batch, "_BYTES_PREPARED", 5 * 200 * 4)
+    posterior = mintmc.Posterior(gaussian_log_likelihood, stored(tmp_path, True))
+    settings = {"init": 0.0, "warmup": 13, "chains": 2, "thin": thin, "progress": False}
+    whole = mintmc.sample(posterior, SAMPLERS["MINT"], draws=60, **settings)
+    mintmc.sample(posterior, SAMPLERS["MINT"], draws=23, out=tmp_path / "run.zarr", **settings)
+    resumed = mintmc.resume(tmp_path / "run.zarr", posterior, draws=60, progress=False)
+    np.testing.assert_array_equal(whole.tempered_posterior.theta, resumed.tempered_posterior.theta)
+
+
+def test_batches_larger_than_what_is_read_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(batch, "_BYTES_PREPARED", 100)
+    posterior = mintmc.Posterior(gaussian_log_likelihood, stored(tmp_path, True))
+    sampler = mintmc.SGLD(3000, 1e-5)
+    tree = mintmc.sample(posterior, sampler, init=0.0, draws=50, warmup=0, chains=1, progress=False)
+    assert np.isfinite(tree.posterior.theta).all()
+
+
+def test_the_reference_of_a_ladder_is_counted_where_each_batch_finds_it_out(tmp_path):
+    # In memory one pass for the reference's density and one for its rows; on disk a batch more a step instead.
+    sampler = mintmc.EquiEnergy(mintmc.Ladder([1, 16], [None, 200]), jump_probability=0, rings=1)
+    trees = [
+        mintmc.sample(
+            mintmc.Posterior(gaussian_log_likelihood, source),
+            sampler,
+            init=0.0,
+            draws=20,
+            warmup=0,
+            chains=1,
+            progress=False,
+        )
+        for source in (X, stored(tmp_path, True))
+    ]
+    memory, disk = (int(tree.sample_stats.data_touched[0, -1]) for tree in trees)
+    assert disk - memory == 200
+    memory, disk = (tree.attrs["data_touched_setup"][0] for tree in trees)
+    assert memory - disk == N
+
+
+LAW = {
+    # Sampler, steps from draw to draw, draws. n/m, n_eff/m and the step are those of 65,536 rows with batches of 1,000
+    # (SGLD, whose variance is 1.16 times exact by its docstring's formula) and of 4,000 (the others, n_eff = 3,682).
+    "SGLD": (mintmc.SGLD(125, 0.01 / 8192), 40, 3000),
+    "MINT": (mintmc.MINT(500, temperature=17.8, proposal=mintmc.RandomWalk(step_size=0.1)), 1, 8000),
+    "ParallelTempering": (mintmc.ParallelTempering(mintmc.Ladder([1, 17.8], [None, 500])), 1, 3000),
+}
+
+
+def spread(name, source):
+    """The mean of n theta^2 / 2, the energy (of a ladder that of its hot rung), and its standard error."""
+    sampler, thin, draws = LAW[name]
+    posterior = mintmc.Posterior(gaussian_log_likelihood, source)
+    tree = mintmc.sample(posterior, sampler, init=0.0, draws=draws, warmup=0, chains=2, thin=thin, progress=False)
+    if "ladder" in tree.children:
+        return mean_and_error(tree.ladder.energy.values[1])
+    return mean_and_error(4096 * tree[draws_group(tree)].theta.values.astype(float) ** 2)
+
+
+@pytest.mark.parametrize("name", LAW)
+def test_the_law_is_that_of_memory(name, tmp_path, monkeypatch):
+    x = gaussian_data(8192)
+    np.save(tmp_path / "x.npy", x)
+    prepared = mintmc.prepare(tmp_path / "x.npy", tmp_path / "p")
+
+    def standard_errors(one, other):
+        return abs(one[0] - other[0]) / np.hypot(one[1], other[1])
+
+    memory, disk = (spread(name, source) for source in (x, prepared))
+    assert standard_errors(memory, disk) < LIMIT
+    # The broken twin: batches from a sixteenth of the rows, whose own error lasts.
+    window = prepared.read(0, 512)
+
+    def from_a_window(self, rng, size, count):
+        return window[np.argsort(rng.random((count, len(window))), axis=1)[:, :size]]
+
+    monkeypatch.setattr(mintmc.data.DiskData, "batches", from_a_window)
+    assert standard_errors(memory, spread(name, prepared)) > LIMIT

@@ -1,7 +1,18 @@
 """Where observations live, and how a batch is drawn from them."""
 
 from mintmc.data.array import ArrayData, Rows, named_leaves, row_count
-from mintmc.data.batch import BATCHINGS, Batch, Batching, FromDisk, Shuffled, Stream, Supplied, Uniform, open_batches
+from mintmc.data.batch import (
+    BATCHINGS,
+    Batch,
+    Batching,
+    Fresh,
+    FromDisk,
+    Shuffled,
+    Stream,
+    Supplied,
+    Uniform,
+    open_batches,
+)
 from mintmc.data.disk import DiskData, distinct, from_arrow, from_npy, from_parquet, from_zarr, open_data
 
 __all__ = [
@@ -10,6 +21,7 @@ __all__ = [
     "Batch",
     "Batching",
     "DiskData",
+    "Fresh",
     "FromDisk",
     "Rows",
     "Shuffled",

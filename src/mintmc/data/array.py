@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -87,14 +88,24 @@ def native(leaf: Any) -> np.ndarray:
         return np.ascontiguousarray(leaf, dtype=jax.dtypes.canonicalize_dtype(leaf.dtype.newbyteorder("=")))
 
 
-def check_kept(name: str, given: np.ndarray, kept: np.ndarray, numbers: Any = None, where: str = "") -> None:
-    """Refuse what is not finite, or not what it was before JAX's precision; ``numbers`` are those of the rows."""
-    lost = ~np.isfinite(kept) if kept.dtype.kind in "fc" else kept != given
-    if lost.any():
-        at = tuple(np.argwhere(lost)[0])
+def check_kept(
+    name: str, given: np.ndarray, kept: np.ndarray, row: Callable[[int], int] = int, where: str = ""
+) -> None:
+    """Refuse what is not finite, or not what it was before JAX's precision; ``row`` is the number of the i-th."""
+    good = np.isfinite(kept) if kept.dtype.kind in "fc" else kept == given
+    if not good.all():
+        at = tuple(np.argwhere(~good)[0])
         wanted = f"fit {kept.dtype}" if np.isfinite(given[at]) else "be finite"
-        row = at[0] if numbers is None else numbers[at[0]]
-        raise ValueError(f"{name} must {wanted}, got {given[at]} in row {row}{where} ({int(lost.sum())} such values)")
+        count = int((~good).sum())
+        raise ValueError(f"{name} must {wanted}, got {given[at]} in row {row(at[0])}{where} ({count} such values)")
+
+
+def check_unmasked(name: str, leaf: Any) -> None:
+    """Refuse masked values: what lies under a mask is no observation."""
+    mask = np.ma.getmaskarray(leaf) if isinstance(leaf, np.ma.MaskedArray) else np.zeros(1, bool)
+    if mask.any():
+        row = np.argwhere(mask)[0, 0] if mask.ndim else 0
+        raise ValueError(f"{name} must not have masked values, got {int(mask.sum())}, the first in row {row}")
 
 
 def is_numeric(dtype: np.dtype) -> bool:
@@ -107,6 +118,7 @@ def _checked_leaf(name: str, given: Any) -> np.ndarray:
     if hasattr(given, "columns"):
         wanted = "an array or a pytree of arrays, such as {'x': table['x'].to_numpy()}"
         raise TypeError(f"{name} must be {wanted}, got a table, {type(given).__name__}")
+    check_unmasked(name, given)
     try:
         leaf = np.asarray(given)
     except Exception:  # ragged, or an object with ideas of its own

@@ -6,10 +6,13 @@ Contiguous reads make it nearly free.
 
 *uniform*: the first m values of a keyed pseudo-random permutation of 0..n-1, so every batch is a fresh subset
 without replacement. The permutation is a Feistel network over Z_a x Z_b with a*b just above n (Black & Rogaway
-2002); the few values that fall outside are walked along their cycle until they are back inside.
+2002); the few values that fall outside are walked along their cycle until they are back inside. Where n is so small
+that the network's few values show, it is a permutation proper, n random numbers sorted.
 
-*from disk*: a step asks the file for its rows. It is slower than slices of a window in memory, and reaches all rows:
-for tests that read on until they are sure.
+*fresh*: data on disk. The rows of a block of steps are read at once (``mintmc.data.fresh``), and a ticket is the rows
+themselves.
+
+*from disk*: a step asks the file for its rows, as far as it needs them: for tests that read on until they are sure.
 
 A *ticket* is the randomness of one batch; ``take`` reads ``size`` rows from position ``start`` of its order. Tickets do
 not depend on the state of the chain, so the runner draws them in bulk.
@@ -18,18 +21,26 @@ not depend on the state of the chain, so the runner draws them in bulk.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from mintmc.data.array import Rows
+from mintmc.data.disk import DiskData
+from mintmc.data.fresh import ReadAhead
 
 BATCHINGS = ("shuffled", "uniform")
 _ROUNDS = 8
+_EXACT_BELOW = 128  # rows that are put in order one by one
+# Of a block of steps. Prepared rows are read, copied and used while they are in the cache; to read others in any order
+# may take a pass over the file, which should serve many steps.
+_BYTES_PREPARED, _BYTES_UNPREPARED = 2**22, 2**23
 
 
 class Batching(Protocol):
@@ -101,25 +112,82 @@ class Shuffled:
 
 @dataclass(frozen=True)
 class Uniform:
-    """Rows gathered in the order of a keyed permutation."""
+    """Rows gathered in the order of a permutation."""
 
     n: int
 
     def ticket(self, key: Array) -> Array:
-        """The round keys of one permutation."""
+        """A permutation, or the round keys of one."""
+        if self.n < _EXACT_BELOW:
+            return jax.random.permutation(key, self.n)
         return jax.random.bits(key, (_ROUNDS,), jnp.uint32)
+
+    def order(self, ticket: Array, start: int | Array, size: int) -> Array:
+        """The numbers of the rows."""
+        places = (start + jnp.arange(size)) % self.n
+        return ticket[places] if self.n < _EXACT_BELOW else permute(ticket, places, self.n)
 
     def take(self, rows: Rows, ticket: Array, start: int | Array, size: int) -> Rows:
         """A gather of distinct rows."""
-        order = permute(ticket, (start + jnp.arange(size)) % self.n, self.n)
+        order = self.order(ticket, start, size)
         return jax.tree.map(lambda leaf: leaf[order], rows)
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """Rows read from a file for a block of steps at once; each step of each chain has its own.
+
+    ``beside`` is what a batch needs to know of its rows besides, see ``Posterior.referenced``.
+    """
+
+    source: DiskData
+    beside: Callable[[Rows], Any] = lambda rows: rows
+    _readers: dict[Any, ReadAhead] = field(default_factory=dict)
+
+    def ticket(self, key: Array) -> None:
+        """Nothing yet: ``tickets`` reads those of all steps of a block."""
+
+    def tickets(self, key: Array, block: Array, steps: int, sizes: Mapping[str, int]) -> dict[str, Rows]:
+        """The batches of a block of so many steps, by role, with a leading axis of steps.
+
+        They depend on the key, the block's number and its length alone.
+        """
+        sizes = {role: size for role, size in sizes.items() if role != "all"}
+        if not sizes:
+            return {}
+        read = partial(self._read, (steps, tuple(sizes.items())))
+        shapes = {role: self.source.shapes(steps, size) for role, size in sizes.items()}
+        return self.source.within(read, shapes, jax.random.key_data(key), block)
+
+    def steps_at_once(self, sizes: Mapping[str, int]) -> int:
+        """Steps whose rows are small enough to be read at once."""
+        rows = sum(size for role, size in sizes.items() if role != "all")
+        room = _BYTES_PREPARED if self.source.prepared else _BYTES_UNPREPARED
+        return max(1, room // max(rows * self.source.bytes_per_row, 1))
+
+    def take(self, rows: Rows, ticket: Rows, start: int | Array, size: int) -> Rows:
+        """The rows that were read."""
+        return self.beside(ticket)
+
+    def _read(self, kind: tuple[int, tuple[tuple[str, int], ...]], key: Any, block: Any) -> dict[str, Rows]:
+        """Run by the host."""
+        steps, sizes = kind
+
+        def read(words: tuple[int, ...], block: int) -> dict[str, Rows]:
+            rng = np.random.default_rng([*words, block])
+            return {role: self.source.batches(rng, size, steps) for role, size in sizes}
+
+        if kind not in self._readers:
+            rows = steps * sum(size for _, size in sizes)
+            self._readers.setdefault(kind, ReadAhead(read, rows * self.source.bytes_per_row))
+        return self._readers[kind](tuple(np.asarray(key).tolist()), int(block))
 
 
 @dataclass(frozen=True)
 class FromDisk:
     """Rows read from a file when a step asks for them: from a random offset on if it was shuffled, else any."""
 
-    source: Any  # DiskData
+    source: DiskData
 
     def ticket(self, key: Array) -> Array:
         """That of slices or of permutations."""
@@ -127,15 +195,14 @@ class FromDisk:
 
     def take(self, rows: Rows, ticket: Array, start: int | Array, size: int) -> Rows:
         """Read by the host."""
-        source, n = self.source, self.source.n
-        if source.prepared:
-            first = (ticket + start) % n
-            return source.within(lambda at: source.read_around(int(at), size), size, first)
-        order = permute(ticket, (start + jnp.arange(size)) % n, n)
-        return source.within(source.take, size, order)
+        source, order = self.source, self._order
+        if isinstance(order, Shuffled):
+            first = (ticket + start) % source.n
+            return source.within(lambda at: source.read_around(int(at), size), source.shapes(size), first)
+        return source.within(source.take, source.shapes(size), order.order(ticket, start, size))
 
     @property
-    def _order(self) -> Batching:
+    def _order(self) -> Shuffled | Uniform:
         return Shuffled(self.source.n) if self.source.prepared else Uniform(self.source.n)
 
 

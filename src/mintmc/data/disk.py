@@ -1,14 +1,14 @@
 """Observations that stay in a file and are read in pieces.
 
-A *window* is a piece small enough for memory from which batches are cut for a while. If the rows were shuffled on disk
-(``mintmc.data.prepare``), any run of them is a uniform random subset over the choice of shuffle, so a window is one
-contiguous read. If not, its rows are drawn one by one from the whole file: right as well, but slow where a row cannot
-be read without its neighbours (Parquet, Arrow, Zarr).
+If the rows were shuffled on disk (``mintmc.data.prepare``), neighbours are a uniform random subset over the choice of
+shuffle, so a batch is a few short reads (``mintmc.data.fresh``). If not, its rows are drawn one by one from the whole
+file: right as well, but slow where a row cannot be read without its neighbours (Parquet, Arrow, Zarr).
 """
 
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,8 +18,10 @@ import jax
 import numpy as np
 
 from mintmc import check
-from mintmc.data.array import Rows, check_kept, named_leaves, native
+from mintmc.data.array import Rows, check_kept, check_unmasked, named_leaves, native
 from mintmc.data.formats import find, npy_source, zarr_source
+from mintmc.data.fresh import run_length, run_starts
+from mintmc.data.identity import VERIFY
 from mintmc.data.source import Source, check_numbers, joined
 from mintmc.data.tables import arrow_source, parquet_source
 
@@ -41,16 +43,14 @@ class DiskData:
         What one row takes in memory, before or after the transform, whichever is more.
     failure
         The first error in a read that a compiled program asked for.
-    in_pass
-        The same rows as a full pass reads them.
     """
 
-    def __init__(self, source: Source, transform: Callable[[Rows], Rows] | None = None):
+    def __init__(self, source: Source, transform: Callable[[Rows], Rows] | None = None, verify: str = "quick"):
         self.failure: Exception | None = None
-        self.in_pass = self
+        self.verify = check.choice("verify", verify, VERIFY)
         self._source = source
         self._transform = (lambda rows: rows) if transform is None else check.function("transform", transform)
-        self._stored = source.stored()
+        self._stamp, self._look_again = source.stamp(), 0.0
         self.name = source.name
         self.n = source.n
         self.prepared = source.prepared
@@ -60,8 +60,9 @@ class DiskData:
         for one, two in zip(jax.tree.leaves(alone), jax.tree.leaves(together), strict=True):
             if not np.allclose(one, two[:1], equal_nan=True):
                 raise ValueError(f"transform must treat each row on its own, got {two[0]} or {one[0]} for row 0")
-        self.example = self._checked(alone, range(1))
+        self.example = self._checked(alone, int)
         self.bytes_per_row = max(self.bytes_per_row, sum(leaf.nbytes for leaf in jax.tree.leaves(self.example)))
+        self._as_it_is = source.checked and transform is None and _layout(raw) == _layout(self.example)
 
     @property
     def numbers_per_row(self) -> int:
@@ -72,8 +73,7 @@ class DiskData:
         """Rows ``first`` to ``last - 1``."""
         first = check.integer("first", first, 0, self.n - 1, "n - 1")
         last = check.integer("last", last, first + 1, self.n, "n")
-        self._check_size()
-        return self._checked(self._datum(self._source.read(first, last), last - first), range(first, last))
+        return self._rows(lambda: self._source.read(first, last), last - first, lambda i: first + i)
 
     def read_around(self, first: int, size: int) -> Rows:
         """``size`` rows from ``first`` on; after the last comes the first."""
@@ -81,12 +81,15 @@ class DiskData:
         rows = self.read(first, min(first + size, self.n))
         return joined([rows, self.read(0, beyond)]) if beyond > 0 else rows
 
-    def within(self, read: Callable[..., Rows], size: int, *where: Any) -> Rows:
-        """``read(*where)``, ``size`` rows, within a compiled program.
+    def shapes(self, *leading: int) -> Rows:
+        """Rows with these leading axes, as a compiled program is told of them."""
+        return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((*leading, *leaf.shape[1:]), leaf.dtype), self.example)
+
+    def within(self, read: Callable[..., Rows], shapes: Any, *where: Any) -> Any:
+        """``read(*where)``, of the given shapes, within a compiled program.
 
         An error must not leave a compiled program: the rows are then zero, and ``check_reads`` raises it.
         """
-        shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((size, *leaf.shape[1:]), leaf.dtype), self.example)
 
         def on_host(*where: Any) -> Rows:
             try:
@@ -110,34 +113,27 @@ class DiskData:
             raise ValueError(f"indices must be a list of row numbers, got {indices!r}")
         if indices.min() < 0 or indices.max() >= self.n:
             raise ValueError(f"indices must be in [0, n={self.n}), got {indices.min()} to {indices.max()}")
-        self._check_size()
         indices = indices.astype(np.int64)
         order = np.argsort(indices)
         ascending = indices[order]
-        rows = self._checked(self._datum(self._source.take(ascending), len(ascending)), ascending)
+        rows = self._rows(lambda: self._source.take(ascending), len(ascending), lambda i: ascending[i])
         back = np.argsort(order)
         return jax.tree.map(lambda leaf: leaf[back], rows)
 
-    def window(self, seed: int, epoch: int, size: int, wrap: int = 0) -> Rows:
-        """A random ``size`` of the rows, given by (seed, epoch), the first ``wrap`` of them repeated at the end.
-
-        Any slice of at most ``wrap`` rows that starts before row ``size`` is then a uniform random subset of the data.
-        """
+    def batches(self, rng: np.random.Generator, size: int, count: int) -> Rows:
+        """``count`` batches of ``size`` different rows, (count, size, ...), each drawn by itself."""
         size = check.integer("size", size, 1, self.n, "n")
-        wrap = check.integer("wrap", wrap, 0, size, "size")
-        rng = np.random.default_rng([seed, epoch])
         if self.prepared:
-            rows = self.read_around(int(rng.integers(self.n)), size)
-        else:
-            rows = self.take(distinct(rng, self.n, size))
-        return joined([rows, jax.tree.map(lambda leaf: leaf[:wrap], rows)]) if wrap else rows
+            length = run_length(self.n, size)
+            starts = run_starts(rng, self.n, size, length, count).ravel()
 
-    def mapped(self, function: Callable[[Rows], Rows], in_pass: Callable[[Rows], Rows]) -> DiskData:
-        """The same file, with ``function`` applied to all rows that are read; in full passes, ``in_pass``."""
-        transform = self._transform
-        mapped = DiskData(self._source, lambda rows: function(transform(rows)))
-        mapped.in_pass = DiskData(self._source, lambda rows: in_pass(transform(rows)))
-        return mapped
+            def number(i: int) -> int:
+                return (starts[i // length] + i % length) % self.n
+
+            rows = self._rows(lambda: self._source.runs(starts, length), count * size, number)
+        else:
+            rows = self.take(np.concatenate([distinct(rng, self.n, size) for _ in range(count)]))
+        return jax.tree.map(lambda leaf: leaf.reshape(count, size, *leaf.shape[1:]), rows)
 
     def blocks(self, size: int) -> Iterator[Rows]:
         """All rows in their order, ``size`` at a time; the last block may be shorter."""
@@ -146,21 +142,42 @@ class DiskData:
             yield self.read(first, min(first + size, self.n))
 
     def fingerprint(self) -> str:
-        """A hash of what tells this file from another: shape, types, size on disk, and 64 rows spread over it."""
+        """A hash of shape, types, content (see ``mintmc.data.identity``), and of 64 rows after the transform."""
+        kind, content = self._source.content(everything=self.verify == "full")
         probe = self.take(np.linspace(0, self.n - 1, min(64, self.n), dtype=np.int64))
-        digest = hashlib.sha256(repr((self.n, _layout(probe), self._stored)).encode())
+        digest = hashlib.sha256(repr((self.n, _layout(probe), content)).encode())
         for leaf in jax.tree.leaves(probe):
             digest.update(leaf.tobytes())
-        return digest.hexdigest()
+        return f"{kind}-{digest.hexdigest()}"
 
-    def _check_size(self) -> None:
+    def _rows(self, read: Callable[[], Rows], count: int, number: Callable[[int], int]) -> Rows:
+        """What is read, made into observations and checked; the file must be the same before and after."""
+        self._check_unchanged()
+        raw = read()
+        rows = raw if self._as_it_is else self._checked(self._datum(raw, count), number)
+        self._check_unchanged()
+        return rows
+
+    def _check_unchanged(self) -> None:
         # Reading a memory map beyond the end of its file kills the process, and Zarr gives zeros for lost chunks.
-        stored = self._source.stored()
-        if stored < self._stored:
-            raise OSError(f"{self.name} must not shrink while it is open, got {stored} bytes where {self._stored} were")
+        begun = time.monotonic()
+        if begun < self._look_again:
+            return
+        stamp = self._source.stamp()
+        if stamp.size < self._stamp.size:
+            got = f"{stamp.size} bytes where {self._stamp.size} were"
+            raise OSError(f"{self.name} must not shrink while it is open, got {got}")
+        if stamp != self._stamp:
+            raise OSError(f"{self.name} must not change while it is open, got {stamp} where {self._stamp} was")
+        # A store of many files takes time to look at: at most one part in a hundred.
+        now = time.monotonic()
+        self._look_again = now + 100 * (now - begun)
 
     def _datum(self, raw: Rows, count: int) -> Rows:
-        rows = jax.tree.map(np.asarray, self._transform(raw))
+        rows = self._transform(raw)
+        for name, leaf in named_leaves(rows):
+            check_unmasked(f"data{name}", leaf)
+        rows = jax.tree.map(np.asarray, rows)
         leaves = named_leaves(rows)
         if not leaves:
             raise ValueError(f"transform must return at least one array, got {rows!r}")
@@ -172,11 +189,11 @@ class DiskData:
                 )
         return rows
 
-    def _checked(self, rows: Rows, numbers: Sequence[int] | np.ndarray) -> Rows:
-        """Rows as JAX will have them, all values finite and within its range; ``numbers`` says where they lie."""
+    def _checked(self, rows: Rows, number: Callable[[int], int]) -> Rows:
+        """Rows as JAX will have them, all values finite and within its range; ``number`` is that of the i-th."""
         kept = jax.tree.map(lambda leaf: native(leaf.astype(leaf.dtype.newbyteorder("="), copy=False)), rows)
         for (name, given), leaf in zip(named_leaves(rows), jax.tree.leaves(kept), strict=True):
-            check_kept(f"data{name}", given, leaf, numbers, f" of {self.name}")
+            check_kept(f"data{name}", given, leaf, number, f" of {self.name}")
         if hasattr(self, "example") and _layout(kept) != _layout(self.example):
             raise ValueError(f"transform must return {_layout(self.example)} for all rows, got {_layout(kept)}")
         return kept
@@ -264,7 +281,10 @@ def from_arrow(path: str | Path, columns: Sequence[str] | None = None) -> DiskDa
 
 
 def open_data(
-    source: Any, columns: Sequence[str] | None = None, transform: Callable[[Rows], Rows] | None = None
+    source: Any,
+    columns: Sequence[str] | None = None,
+    transform: Callable[[Rows], Rows] | None = None,
+    verify: str = "quick",
 ) -> DiskData:
     """Open observations on disk.
 
@@ -278,6 +298,9 @@ def open_data(
     transform
         Rows to observations: given an array with a leading axis of any length, or a dict of them for a table, it
         returns a pytree of arrays with the same leading axis. Each row is treated on its own.
+    verify
+        How a stored run that goes on makes sure that the data are the same: "quick" compares every byte of up to 1 GiB
+        and of prepared data, and blocks spread over all of a larger file; "full" compares every byte.
 
     Examples
     --------
@@ -293,4 +316,4 @@ def open_data(
     """
     if transform is not None:
         transform = partial(check.called, "transform", check.function("transform", transform))
-    return DiskData(find(source, columns), transform)
+    return DiskData(find(source, columns), transform, verify)

@@ -6,6 +6,7 @@ import json
 import mmap
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ import jax
 import numpy as np
 
 from mintmc import check
+from mintmc.data import identity, zarrs
 from mintmc.data.array import Rows, named_leaves
+from mintmc.data.identity import Stamp
 from mintmc.data.source import Source, check_count, check_numbers, must_be, select
 from mintmc.data.tables import arrow_source, parquet_source
 
@@ -21,13 +24,22 @@ DESCRIPTION = "mintmc-data.json"
 """The file that makes a folder a prepared one."""
 VERSION = 1
 _STRIPE = 2**26  # bytes of a memory map that are touched before they are given back
+_RESIDENT = 2**28  # the same where places all over it are read again and again
+_AROUND = 2**21  # bytes that the kernel maps around a place that is touched: up to a huge page
 
 
 class _Arrays:
     """Arrays that are indexed where they lie: memory maps or Zarr arrays."""
 
     def __init__(
-        self, name: str, tree: Rows, columns: Sequence[str] | None, stored: Callable[[], int], prepared: bool = False
+        self,
+        name: str,
+        tree: Rows,
+        columns: Sequence[str] | None,
+        stamp: Callable[[], Stamp],
+        content: Callable[[bool], tuple[str, str]],
+        prepared: bool = False,
+        checked: bool = False,
     ):
         if isinstance(tree, dict):
             tree = {column: tree[column] for column in select(columns, tree, name)}
@@ -43,7 +55,8 @@ class _Arrays:
         lengths = {f"data{leaf_name}": leaf.shape[0] for leaf_name, leaf in named_leaves(tree)}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"data must have the same number of rows in all leaves, got {lengths} in {name}")
-        self.name, self.tree, self.stored, self.prepared = name, tree, stored, prepared
+        self.name, self.tree, self.stamp, self.content = name, tree, stamp, content
+        self.prepared, self.checked = prepared, checked
         self.n = check_count(next(iter(lengths.values())), name)
 
     def read(self, first: int, last: int) -> Rows:
@@ -60,12 +73,15 @@ class _Arrays:
 
         return jax.tree.map(gather, self.tree)
 
+    def runs(self, starts: np.ndarray, length: int) -> Rows:
+        return jax.tree.map(lambda array: _runs(array, starts, length), self.tree)
+
 
 def find(source: Any, columns: Sequence[str] | None, name: str = "source") -> Source:
     """The source that a user means by the argument of that name."""
     if isinstance(source, np.memmap):
-        file = source.filename
-        return _Arrays(str(file or "memmap"), source, columns, lambda: os.stat(file).st_size if file else 0)
+        files = [Path(source.filename)] if source.filename else []
+        return _Arrays(str(source.filename or "memmap"), source, columns, *_looks(lambda: files))
     if not isinstance(source, (str, os.PathLike)):
         import zarr
 
@@ -91,7 +107,12 @@ def find(source: Any, columns: Sequence[str] | None, name: str = "source") -> So
 
 def npy_source(path: Path, columns: Sequence[str] | None) -> Source:
     """A ``.npy`` file."""
-    return _Arrays(str(path), _mapped(path), columns, lambda: os.stat(path).st_size)
+    return _Arrays(str(path), _mapped(path), columns, *_looks(lambda: [path]))
+
+
+def _looks(files: Callable[[], list[Path]]) -> tuple[Callable[[], Stamp], Callable[[bool], tuple[str, str]]]:
+    """How to look at files."""
+    return lambda: identity.stamp(files()), lambda everything: identity.content(files(), everything)
 
 
 def _mapped(path: Path) -> np.memmap:
@@ -110,7 +131,13 @@ def zarr_source(path: Path, columns: Sequence[str] | None) -> Source:
 
 def _node_source(node: Any, columns: Sequence[str] | None) -> Source:
     tree = dict(node.arrays()) if hasattr(node, "arrays") else node
-    return _Arrays(str(node.store_path), tree, columns, lambda: sum(a.nbytes_stored() for a in jax.tree.leaves(tree)))
+    if isinstance(tree, dict) and columns is not None:
+        tree = {column: tree[column] for column in select(columns, tree, node.store_path)}
+    arrays = jax.tree.leaves(tree)
+    source = _Arrays(str(node.store_path), tree, columns, partial(zarrs.stamp, arrays), partial(zarrs.content, arrays))
+    for name, array in named_leaves(tree):
+        zarrs.check_chunks(f"data{name}", array)
+    return source
 
 
 def _prepared(path: Path, columns: Sequence[str] | None) -> Source:
@@ -133,17 +160,44 @@ def _prepared(path: Path, columns: Sequence[str] | None) -> Source:
             return {key: tree(part) for key, part in parts.items()}
         return {"list": list, "tuple": tuple}[kind](map(tree, parts))
 
-    def stored() -> int:
-        return sum(os.stat(file).st_size for file in files)
+    stamp, content = _looks(lambda: files)
+    # What was hashed and checked when it was made need not be again, unless a file was touched since: copied, at least.
+    untouched = described.get("stamp") == [*stamp()]
 
-    return _Arrays(str(path), tree(described["tree"]), columns, stored, prepared=True)
+    def known(everything: bool) -> tuple[str, str]:
+        return identity.joined([leaf["sha256"] for leaf in described["leaves"]]) if untouched else content(True)
+
+    return _Arrays(str(path), tree(described["tree"]), columns, stamp, known, prepared=True, checked=untouched)
+
+
+def _runs(array: np.memmap, starts: np.ndarray, length: int) -> np.ndarray:
+    # One item is a whole run: overlapping pieces of the map, of which NumPy copies those that are asked for.
+    last, row = len(array) - length, array.strides[0]
+    pieces: np.ndarray = np.ndarray((last + 1,), f"V{length * row}", array, strides=(row,))
+    found = np.empty(len(starts), pieces.dtype)
+    # A small file may stay in memory as a whole; of a large one, only what is in use.
+    at_once = len(starts) if array.nbytes <= _RESIDENT else max(1, _RESIDENT // (_AROUND + length * row))
+    for first in range(0, len(starts), at_once):
+        part = slice(first, first + at_once)
+        found[part] = pieces[np.minimum(starts[part], last)]
+        if array.nbytes > _RESIDENT:
+            _give_back(array)
+    rows = found.view(array.dtype).reshape(-1, length, *array.shape[1:])
+    for i in np.flatnonzero(starts > last):
+        rows[i] = array[(starts[i] + np.arange(length)) % len(array)]
+    return rows.reshape(-1, *array.shape[1:])
 
 
 def _copied(array: Any, rows: slice | np.ndarray) -> np.ndarray:
     copy = np.array(array[rows])
-    # Pages that were read stay in the process's memory until they are given back; a private map would lose changes.
+    _give_back(array)
+    return copy
+
+
+def _give_back(array: Any) -> None:
+    """Pages that were read stay in the process's memory until they are given back."""
+    # A private map would lose changes.
     if isinstance(array, np.memmap) and array.mode != "c" and hasattr(mmap, "MADV_DONTNEED"):
         mapped = array._mmap  # type: ignore[attr-defined]
         if mapped is not None:
             mapped.madvise(mmap.MADV_DONTNEED)
-    return copy

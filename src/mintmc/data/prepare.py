@@ -8,6 +8,7 @@ equally likely, and so is every order within a bucket: the concatenation is an e
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import shutil
 from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ import jax
 import numpy as np
 
 from mintmc import check
+from mintmc.data import identity
 from mintmc.data.array import Rows, named_leaves, row_count
 from mintmc.data.disk import DiskData, open_data
 from mintmc.data.formats import DESCRIPTION, VERSION
@@ -83,7 +85,7 @@ def prepare(
     for name, leaf in named_leaves(data.example):
         if leaf.size == 0:
             raise ValueError(f"data{name} must have numbers in its rows, got shape {leaf.shape[1:]} in {data.name}")
-    description = {
+    description: dict[str, Any] = {
         "version": VERSION,
         "n": data.n,
         "leaves": [
@@ -100,8 +102,11 @@ def prepare(
         _remove_stale(partial)
         try:
             (partial / _BUCKETS).mkdir(parents=True)
-            _shuffle(data, partial, np.random.default_rng(seed), memory, report)
-            (partial / DESCRIPTION).write_text(json.dumps(description, indent=1))
+            digests = _shuffle(data, partial, np.random.default_rng(seed), memory, report)
+            # So that to know the data again later costs nothing, unless a file was touched.
+            leaves = [leaf | {"sha256": digest} for leaf, digest in zip(description["leaves"], digests, strict=True)]
+            stamp = identity.stamp([partial / leaf["file"] for leaf in leaves])
+            (partial / DESCRIPTION).write_text(json.dumps(description | {"leaves": leaves, "stamp": stamp}, indent=1))
             shutil.rmtree(partial / _BUCKETS)
             for path in [*partial.iterdir(), partial]:
                 sync(path)
@@ -115,7 +120,8 @@ def prepare(
 
 def _shuffle(
     data: DiskData, folder: Path, rng: np.random.Generator, memory: int, report: Callable[[int, int], object]
-) -> None:
+) -> list[str]:
+    """Write the rows of every leaf to a file of its own; returns the hashes of the files."""
     leaves = jax.tree.leaves(data.example)
     # One record holds all leaves of a row, so that a bucket is one file and a row moves as one piece.
     record = np.dtype([(str(i), leaf.dtype, leaf.shape[1:]) for i, leaf in enumerate(leaves)])
@@ -140,14 +146,18 @@ def _shuffle(
         with (folder / f"{i}.npy").open("wb") as file:
             header = {"descr": leaf.dtype.str, "fortran_order": False, "shape": (data.n, *leaf.shape[1:])}
             np.lib.format.write_array_header_1_0(file, header)
+    digests = [hashlib.sha256((folder / f"{i}.npy").read_bytes()) for i in range(len(leaves))]
     for bucket in buckets:
         rows = np.fromfile(bucket, record)
         bucket.unlink()
         rng.shuffle(rows)
         for i in range(len(leaves)):
-            _append(folder / f"{i}.npy", np.ascontiguousarray(rows[str(i)]))
+            column = np.ascontiguousarray(rows[str(i)])
+            _append(folder / f"{i}.npy", column)
+            digests[i].update(column.view(np.uint8).data)
         done += len(rows)
         report(done // 2, data.n)
+    return [digest.hexdigest() for digest in digests]
 
 
 def _append(path: Path, rows: np.ndarray) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from mintmc import check
 from mintmc.data.array import Rows, is_numeric
+from mintmc.data.identity import Stamp
 
 
 class Source(Protocol):
@@ -20,9 +21,14 @@ class Source(Protocol):
     name: str
     n: int
     prepared: bool
+    checked: bool  # whether its values are known to be finite
 
-    def stored(self) -> int:
-        """Its size on disk now."""
+    def stamp(self) -> Stamp:
+        """What changes when the file does."""
+        ...
+
+    def content(self, everything: bool) -> tuple[str, str]:
+        """How much of it was looked at ("full" or "quick"), and a hash of that."""
         ...
 
     def read(self, first: int, last: int) -> Rows:
@@ -31,6 +37,10 @@ class Source(Protocol):
 
     def take(self, indices: np.ndarray) -> Rows:
         """The rows of the given numbers, which ascend."""
+        ...
+
+    def runs(self, starts: np.ndarray, length: int) -> Rows:
+        """``length`` rows from each start on; after the last row comes the first. Asked of prepared data only."""
         ...
 
 

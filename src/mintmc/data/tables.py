@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -11,25 +10,29 @@ from typing import Any
 import numpy as np
 
 from mintmc.data.array import Rows
+from mintmc.data.identity import Stamp, content, stamp
 from mintmc.data.source import Source, check_count, joined, must_be, select
 
 
 class _Table:
     """Columns of a file that is read a group of rows at a time; the last group read is kept. Some may be empty."""
 
-    prepared = False
+    prepared = checked = False
 
     def __init__(self, path: Path, columns: list[str], counts: list[int], load: Callable[[int], Any]):
         filled = [group for group, count in enumerate(counts) if count]
-        self.name, self.columns, self.load = str(path), columns, lambda i: load(filled[i])
+        self.name, self.path, self.columns, self.load = str(path), path, columns, lambda i: load(filled[i])
         self.firsts = np.cumsum([0, *(counts[group] for group in filled)])
         self.n = check_count(int(self.firsts[-1]), self.name)
         self.kept: tuple[int, Any] = (-1, None)
         self.shapes: dict[str, tuple[int, ...]] = {}
         self.shapes = {column: array.shape[1:] for column, array in self.read(0, 1).items()}
 
-    def stored(self) -> int:
-        return os.stat(self.name).st_size
+    def stamp(self) -> Stamp:
+        return stamp([self.path])
+
+    def content(self, everything: bool) -> tuple[str, str]:
+        return content([self.path], everything)
 
     def read(self, first: int, last: int) -> Rows:
         groups = range(self._group_of(first), self._group_of(last - 1) + 1)
@@ -40,6 +43,9 @@ class _Table:
         groups = self._group_of(indices)
         cuts = np.flatnonzero(np.diff(groups)) + 1
         return joined([self._rows(groups[a], indices[a:b]) for a, b in pairwise([0, *cuts, len(indices)])])
+
+    def runs(self, starts: np.ndarray, length: int) -> Rows:
+        raise NotImplementedError("tables are never prepared")
 
     def _group_of(self, row: Any) -> Any:
         return np.searchsorted(self.firsts, row, side="right") - 1

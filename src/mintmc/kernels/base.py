@@ -19,7 +19,7 @@ class Info(NamedTuple):
     acceptance_rate: Array
     log_ratio_noise: Array  # s2, before the decision
     is_defined: Array  # False if the ratio was NaN; such a move is rejected and counted
-    data_touched: Array | None = None  # None where every step reads the same number: Kernel.touched
+    data_touched: Any = None  # None where every step reads the same number: Kernel.touched
     density: Density | None = None  # of the new state, where it is known exactly
     extras: dict[str, Array] = {}  # noqa: RUF012  numbers of this kernel alone, recorded by name
     snapshot: dict[str, Array] = {}  # noqa: RUF012  the same, but of a state, not of a move: never averaged

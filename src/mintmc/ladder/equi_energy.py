@@ -125,7 +125,8 @@ def _move(noise: metropolis.Noise, state: State, batch: Batch, tuning: Any, sett
     local = _local(settings, batch["rung"])
     moved, info = metropolis.advance(noise, state, batch, tuning, local)
     decision = Decision(info.accepted, info.acceptance_rate, info.log_ratio_noise, info.is_defined)
-    touched = jnp.asarray(metropolis.data_per_step(local), jnp.int32)
+    reference = settings.model.reference_rows(settings.batch_size or 0)
+    touched = jnp.asarray((metropolis.data_per_step(local) or 0) + reference, jnp.int32)
     return Outcome(moved, decision, touched, _energy(state, moved, batch, settings), jnp.zeros((), bool))
 
 
@@ -145,7 +146,7 @@ def _jump(noise: Noise, state: State, batch: Batch, settings: Settings) -> Outco
         there = Point(theta)
         test = Common(settings.penalised)
         decision, _ = test.decide(log_uniform, state.point.theta, theta, 0.0, (), batch, target)
-        touched = 2 * settings.batch_size
+        touched = 2 * settings.batch_size + settings.model.reference_rows(settings.batch_size)
     else:
         if found.density is not None:
             gradient = None if found.gradient is None else found.gradient / rung.temperature

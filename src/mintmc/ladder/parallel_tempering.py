@@ -274,7 +274,8 @@ def _data_touched(tried: Array, settings: Settings) -> Array:
     """Data points read in a step that swaps noisy pairs: a full pass, or both states on a batch, for each."""
     full_passes = [0] * (settings.exact - 1) + [settings.model.n] * (settings.exact > 0)
     costs = jnp.asarray(full_passes + [2 * size for size in settings.batch_sizes[settings.exact : -1]], jnp.int32)
-    return _data_per_move(settings) + jnp.where(tried, costs, 0).sum()
+    reference = sum(settings.model.reference_rows(size) for size in settings.batch_sizes[settings.exact :])
+    return _data_per_move(settings) + reference + jnp.where(tried, costs, 0).sum()
 
 
 def kernel(settings: Settings) -> Kernel:

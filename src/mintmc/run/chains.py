@@ -18,25 +18,22 @@ import jax
 import numpy as np
 from jax import Array
 
-from mintmc.data import DiskData, FromDisk
 from mintmc.result.ladder import LadderFacts
 from mintmc.result.tree import Draws
 from mintmc.run import adapt, count, program
+from mintmc.run.audit_run import Standing
 from mintmc.run.lane import (
     PASSES_PER_SHUFFLE,
     LaneState,
     Purpose,
     Session,
-    Shuffles,
     Task,
     check_countable,
     compile_program,
     ints,
     key_of,
     record_capacity,
-    rows_in_memory,
 )
-from mintmc.run.audit_run import Standing
 
 _SECONDS_PER_STRETCH = 0.4
 _FIRST_STRETCH = 16
@@ -48,24 +45,17 @@ class ChainRun:
     def __init__(self, task: Task):
         self.task = task
         self.crew = task.crew
-        posterior, sampler, chains = task.posterior, task.sampler, len(task.thetas)
+        chains = len(task.thetas)
         self.kernel = task.kernel() if task.reference is None else task.kernel(reference=task.reference)
         if self.kernel.touched is None:
-            check_countable(posterior.n, len(sampler.ladder) if task.reference else 1, self.kernel.proposal)
+            check_countable(task.posterior.n, len(task.sampler.ladder) if task.reference else 1, self.kernel.proposal)
         self.capacity = record_capacity(task.dim)
-        self.batching = task.batching
-        slices = {role: size for role, size in self.kernel.batches.items() if role != "all"}
-        if isinstance(posterior.data, DiskData) and "stream" in slices:
-            if "all" in self.kernel.batches:
-                raise ValueError(f"data must be in memory for an oracle or a proxy, got {posterior.data.name}")
-            self.batching, slices = FromDisk(posterior.data), {}
-        # Data on disk come in windows even where batches are uniform.
-        shuffles = bool(slices) and (sampler.batching == "shuffled" or posterior.rows is None)
+        self.batching = task.batching(self.kernel)
+        sizes = [size for role, size in self.kernel.batches.items() if role != "all"]
+        self.shuffles = task.shuffles(sizes)
         # Every so many steps the chains have read the data often enough to pay for a new shuffle.
-        per_step = sum(slices.values())
-        rows = rows_in_memory(posterior)
-        self.steps_per_shuffle = math.ceil(PASSES_PER_SHUFFLE * rows / per_step) if shuffles else 2**62
-        self.shuffles = Shuffles(posterior, task.seed, max(slices.values()) if shuffles else 0)
+        often = PASSES_PER_SHUFFLE * task.posterior.n
+        self.steps_per_shuffle = math.ceil(often / sum(sizes)) if self.shuffles.wrap else 2**62
         self.epoch = -1
         self._shuffle(0)
         self.warmed = self.drawn = self.saved = 0

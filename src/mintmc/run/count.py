@@ -27,10 +27,11 @@ def nothing() -> Count:
     return Count(jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
 
 
-def add(count: Count, more: Array) -> Count:
-    """Count at most 2^31 - 2^24 more."""
-    low = count.low + jnp.asarray(more, jnp.int32)
-    return Count(count.high + (low >> _BITS), low & (2**_BITS - 1))
+def add(count: Count, more: Array | Count) -> Count:
+    """Count more: a count, or at most 2^31 - 2^24."""
+    more = more if isinstance(more, Count) else Count(0, jnp.asarray(more, jnp.int32))
+    low = count.low + more.low
+    return Count(count.high + more.high + (low >> _BITS), low & (2**_BITS - 1))
 
 
 def add_rate(count: Count, rate: Array) -> Count:

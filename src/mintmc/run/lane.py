@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from mintmc.data import Batching, DiskData, Rows, Shuffled, Uniform
+from mintmc.data import ArrayData, Batching, DiskData, Fresh, FromDisk, Rows, Shuffled, Uniform
 from mintmc.energy import Density
 from mintmc.kernels.base import Kernel
 from mintmc.posterior import Params, Posterior
@@ -29,7 +29,6 @@ from mintmc.run.saver import Saver
 from mintmc.samplers.base import on_vectors
 
 PASSES_PER_SHUFFLE = 50
-_BYTES_PER_WINDOW = 2**25
 
 
 class Task(NamedTuple):
@@ -84,10 +83,21 @@ class Task(NamedTuple):
         """What the energies of a ladder are counted from."""
         return -float(np.sum([np.float64(part) for part in self.reference or ()]))
 
-    @property
-    def batching(self) -> Batching:
-        """How batches are drawn from the rows in memory."""
-        return (Uniform if self.sampler.batching == "uniform" else Shuffled)(rows_in_memory(self.posterior))
+    def batching(self, kernel: Kernel) -> Batching:
+        """How the batches of a kernel are drawn: from rows in memory, or from a file."""
+        data, n = self.posterior.data, self.posterior.n
+        if not isinstance(data, DiskData):
+            return Uniform(n) if self.sampler.batching == "uniform" else Shuffled(n)
+        if "stream" not in kernel.batches:
+            return Fresh(data, self.posterior.beside)
+        if "all" in kernel.batches:
+            raise ValueError(f"data must be in memory for an oracle or a proxy, got {data.name}")
+        return FromDisk(data)
+
+    def shuffles(self, sizes: Collection[int]) -> Shuffles:
+        """What batches of these sizes are sliced from, if they are."""
+        sliced = self.sampler.batching == "shuffled" and isinstance(self.posterior.data, ArrayData)
+        return Shuffles(self.posterior, self.seed, max(sizes, default=0) if sliced else 0)
 
 
 class Purpose:
@@ -114,43 +124,19 @@ class LaneState(NamedTuple):
 
 
 class Shuffles:
-    """The rows that batches are sliced from, new every epoch: a shuffled copy of the data, or a window of a file.
-
-    While one window is in use the next is read in the background.
-    """
+    """The rows that batches are sliced from: a shuffled copy of those in memory, new every epoch."""
 
     def __init__(self, posterior: Posterior, seed: int, wrap: int):
         self.data, self.seed, self.wrap, self.epoch = posterior.data, seed, wrap, -1
-        self.size = rows_in_memory(posterior)
         self.rows = posterior.rows
-        self.reader = ThreadPoolExecutor(1) if isinstance(self.data, DiskData) else None
-        self.next: tuple[int, Future] | None = None
 
     def at(self, epoch: int) -> Rows:
         """The rows of an epoch; those of the posterior, in their own order, if nothing is sliced."""
-        if self.wrap == 0 or epoch == self.epoch:
-            return self.rows
-        self.epoch = epoch
-        if self.reader is None:
-            self.rows = self._read(epoch)
-        else:
-            read = self.next[1] if self.next and self.next[0] == epoch else self.reader.submit(self._read, epoch)
-            self.rows = read.result()
-            self.next = epoch + 1, self.reader.submit(self._read, epoch + 1)
+        if self.wrap and epoch != self.epoch:
+            assert isinstance(self.data, ArrayData)
+            self.epoch = epoch
+            self.rows = jax.tree.map(jnp.asarray, self.data.shuffled(self.seed, epoch, self.wrap))
         return self.rows
-
-    def _read(self, epoch: int) -> Rows:
-        if isinstance(self.data, DiskData):
-            return jax.tree.map(jnp.asarray, self.data.window(self.seed, epoch, self.size, self.wrap))
-        assert self.data is not None
-        return jax.tree.map(jnp.asarray, self.data.shuffled(self.seed, epoch, self.wrap))
-
-
-def rows_in_memory(posterior: Posterior) -> int:
-    """All rows, or as many of those on disk as a window holds."""
-    if not isinstance(posterior.data, DiskData):
-        return posterior.n
-    return min(posterior.n, max(1, _BYTES_PER_WINDOW // posterior.data.bytes_per_row))
 
 
 def key_of(seed: int, *path: int) -> Array:

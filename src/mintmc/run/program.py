@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from mintmc.data import Batch, Batching, Rows, open_batches
+from mintmc.data import Batch, Batching, Fresh, Rows, open_batches
 from mintmc.energy import Density
 from mintmc.kernels.base import Info, Kernel
 from mintmc.proposals import Tuning
@@ -75,11 +75,34 @@ def build(kernel: Kernel, batching: Batching, thin: int, capacity: int, warmup: 
     """The programs that run ``kernel`` for at most ``capacity`` draws at a time."""
     ends = jnp.asarray(adapt.window_ends(warmup))
     block = max(1, min(512, 2**18 // (thin * dim)))
+    # Steps of a draw that are made at once: all, unless their rows, read from disk, would take too much memory.
+    together = thin
+    if isinstance(batching, Fresh):
+        at_once = batching.steps_at_once(kernel.batches)
+        block = max(1, min(block, at_once // thin))
+        together = max(steps for steps in range(1, min(thin, at_once) + 1) if thin % steps == 0)
 
-    def noise_of(key: Array) -> tuple[Any, dict[str, Any]]:
+    def read(key: Array, number: Array, steps: int) -> dict[str, Rows]:
+        assert isinstance(batching, Fresh)
+        return batching.tickets(key, number, steps, kernel.batches)
+
+    def noise_of_step(key: Array) -> tuple[Any, Any]:
         keys = jax.random.split(key, 1 + len(kernel.batches))
         tickets = {role: batching.ticket(k) for role, k in zip(kernel.batches, keys[1:], strict=True)}
         return kernel.randomness(keys[0]), tickets
+
+    def noise_of(key: Array, number: Array, steps: int, with_rows: bool = True) -> tuple[Any, Any]:
+        numbers = number * steps + jnp.arange(steps)
+        noise, tickets = jax.vmap(lambda step: noise_of_step(jax.random.fold_in(key, step)))(numbers)
+        if isinstance(batching, Fresh):
+            tickets = read(key, number, steps) if with_rows else numbers
+        return noise, tickets
+
+    def first_noise(key: Array) -> tuple[Any, Any]:
+        noise, tickets = noise_of_step(key)
+        if isinstance(batching, Fresh):
+            tickets = jax.tree.map(lambda leaf: leaf[0], read(key, jnp.zeros((), jnp.int32), 1))
+        return noise, tickets
 
     def batch_of(tickets: dict[str, Any], rows: Rows) -> Batch:
         return open_batches(kernel.batches, batching, rows, tickets)
@@ -88,7 +111,7 @@ def build(kernel: Kernel, batching: Batching, thin: int, capacity: int, warmup: 
         return kernel.advance(noise[0], state, batch_of(noise[1], rows), tuning)
 
     def init(key: Array, theta: Array, rows: Rows) -> Any:
-        return kernel.init(theta, batch_of(noise_of(key)[1], rows))
+        return kernel.init(theta, batch_of(first_noise(key)[1], rows))
 
     def warm(state, adaptation, key, first, last, rows):
         def body(i, noise, carry):
@@ -98,34 +121,48 @@ def build(kernel: Kernel, batching: Batching, thin: int, capacity: int, warmup: 
                 adaptation = adapt.update(adaptation, kernel.proposal, *kernel.learns_from(state, info), ends[i])
             return state, adaptation, _add(totals, info)
 
-        return _loop(noise_of, key, first, last, block, 1, body, (state, adaptation, _no_totals()))
+        return _loop(partial(noise_of, key), first, last, block, 1, body, (state, adaptation, _no_totals()))
 
     def draw(state, tuning, key, first, last, rows):
+        one = partial(advance, rows=rows, tuning=tuning)
+
+        def several(noise, state):
+            """Steps whose rows are read together, fewer than a draw has."""
+            tickets = read(key, noise[1][0] // together, together)
+            return _summed(one, (noise[0], tickets), state, together)
+
         def body(i, noise, carry):
             state, record = carry
-            state, info = _thinned(partial(advance, rows=rows, tuning=tuning), noise, state, thin)
+            if thin == 1:
+                state, sums = one(noise, state)
+            elif together < thin:
+                noise = jax.tree.map(lambda leaf: leaf.reshape(-1, together, *leaf.shape[1:]), noise)
+                state, sums = _summed(several, noise, state, thin // together)
+            else:
+                state, sums = _summed(one, noise, state, thin)
+            info = _averaged(sums, thin)
             new = Record.of(kernel.position(state), info)
             put = partial(jax.lax.dynamic_update_index_in_dim, index=i - first, axis=0)
             return state, jax.tree.map(put, record, new)
 
         def example() -> Record:
-            after, info = advance(noise_of(key), state, rows, tuning)
-            return Record.of(kernel.position(after), info)
+            after, info = advance(first_noise(key), state, rows, tuning)
+            return Record.of(kernel.position(after), info if thin == 1 else _counted(info))
 
         shapes = jax.eval_shape(example)
         empty = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), shapes)
-        return _loop(noise_of, key, first, last, block, thin, body, (state, empty))
+        of_block = partial(noise_of, key, with_rows=together == thin)
+        return _loop(of_block, first, last, block, thin, body, (state, empty))
 
     return Programs(init, warm, draw)
 
 
-def _loop(noise_of, key, first, last, block, thin, body, carry):
+def _loop(noise_of, first, last, block, thin, body, carry):
     """Run ``body(i, noise, carry)`` for draws first <= i < last, with noise drawn a block at a time."""
 
     def run_block(j, carry):
         start = j * block
-        steps = start * thin + jnp.arange(block * thin)
-        noise = jax.vmap(lambda step: noise_of(jax.random.fold_in(key, step)))(steps)
+        noise = noise_of(j, block * thin)
         if thin > 1:
             noise = jax.tree.map(lambda leaf: leaf.reshape(block, thin, *leaf.shape[1:]), noise)
 
@@ -138,10 +175,8 @@ def _loop(noise_of, key, first, last, block, thin, body, carry):
     return jax.lax.fori_loop(first // block, (last + block - 1) // block, run_block, carry)
 
 
-def _thinned(advance, noise, state, thin):
-    """One draw: ``thin`` steps, with the mean of their rates and the sum of their counts."""
-    if thin == 1:
-        return advance(noise, state)
+def _summed(advance, noise, state, steps):
+    """So many steps, and what they report summed up."""
     at = partial(jax.tree.map, lambda leaf, i: leaf[i])
 
     def one(i, carry):
@@ -150,12 +185,22 @@ def _thinned(advance, noise, state, thin):
         return state, _merge(sums, info)
 
     state, info = advance(at(noise, jax.tree.map(lambda _: 0, noise)), state)
-    if info.data_touched is not None:
-        info = info._replace(data_touched=count.add(count.nothing(), info.data_touched))
-    state, sums = jax.lax.fori_loop(1, thin, one, (state, info))
-    # Counts add up over the steps of a draw, everything else is averaged.
+    return jax.lax.fori_loop(1, steps, one, (state, _counted(info)))
+
+
+def _counted(info: Info) -> Info:
+    """The same with data counted as sums are."""
+    if info.data_touched is None or isinstance(info.data_touched, count.Count):
+        return info
+    return info._replace(data_touched=count.add(count.nothing(), info.data_touched))
+
+
+def _averaged(sums, thin):
+    """What is reported of one draw: counts add up over its ``thin`` steps, everything else is averaged."""
+    if thin == 1:
+        return sums
     extras = {name: v if jnp.issubdtype(v.dtype, jnp.integer) else v / thin for name, v in sums.extras.items()}
-    return state, sums._replace(
+    return sums._replace(
         acceptance_rate=sums.acceptance_rate / thin, log_ratio_noise=sums.log_ratio_noise / thin, extras=extras
     )
 

@@ -23,22 +23,20 @@ from mintmc.ladder.rings import States, Store, fixed_edges
 from mintmc.result.ladder import LadderFacts
 from mintmc.result.tree import Draws
 from mintmc.run import adapt, count, program, tally
+from mintmc.run.audit_run import Standing
 from mintmc.run.lane import (
     PASSES_PER_SHUFFLE,
     LaneState,
     Purpose,
     Session,
-    Shuffles,
     Task,
     check_countable,
     compile_program,
     ints,
     key_of,
-    rows_in_memory,
 )
 from mintmc.run.rungs import empty_rings, fixed_subset, places, shelf
 from mintmc.run.schedule import Round, draw_round, warmup_rounds
-from mintmc.run.audit_run import Standing
 from mintmc.samplers import EquiEnergy
 
 
@@ -57,11 +55,10 @@ class LadderRun:
         self.steps = self.sampler.steps or (1,) * rungs
         self.kernels = [task.kernel(reference=task.reference, rung=k) for k in range(rungs)]
         batches = [size for size in self.sizes if size < n]
-        sliced = batches and (self.sampler.batching == "shuffled" or task.posterior.rows is None)
-        self.shuffles = Shuffles(task.posterior, task.seed, max(batches) if sliced else 0)
+        self.shuffles = task.shuffles(batches)
         # The rung with the largest batches decides when the data have been read often enough to be shuffled anew.
         per_round = self.sampler.round_length * max(batches, default=1)
-        self.rounds_per_shuffle = max(1, math.ceil(PASSES_PER_SHUFFLE * rows_in_memory(task.posterior) / per_round))
+        self.rounds_per_shuffle = max(1, math.ceil(PASSES_PER_SHUFFLE * n / per_round))
         self.rows = self.shuffles.at(0)
         # Above the hottest rung there is nothing to jump to: rings like its own that stay empty, as do the coldest's.
         feeders = [*range(rungs), rungs - 1]
@@ -290,7 +287,8 @@ class LadderRun:
 
     def _program(self, k: int) -> program.Programs:
         thin, length = self.task.thin * self.steps[k], self.sampler.round_length
-        return program.build(self.kernels[k], self.task.batching, thin, length, self.task.warmup, self.task.dim)
+        kernel = self.kernels[k]
+        return program.build(kernel, self.task.batching(kernel), thin, length, self.task.warmup, self.task.dim)
 
     def _start(self, k: int, chain: int, init: Any) -> LaneState:
         theta = self.task.thetas[chain]

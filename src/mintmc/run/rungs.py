@@ -38,7 +38,7 @@ def fixed_subset(task: Task, size: int) -> Referenced | None:
     if data is None or rows == 0:
         return None
     order = distinct(np.random.default_rng([task.seed, size]), data.n, rows)
-    return jax.tree.map(jnp.asarray, data.take(order))
+    return task.posterior.beside(jax.tree.map(jnp.asarray, data.take(order)))
 
 
 def empty_rings(task: Task, edges: tuple[float, ...] | None, exact: bool, name: str | None = None) -> Rings:

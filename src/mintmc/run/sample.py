@@ -16,6 +16,7 @@ from mintmc.energy import Density
 from mintmc.lock import locked
 from mintmc.posterior import Posterior
 from mintmc.result.tree import RunFacts, build_tree
+from mintmc.run.audit_run import audit_run
 from mintmc.run.chains import ChainRun
 from mintmc.run.clock import Clock
 from mintmc.run.encode import decode, is_readable
@@ -28,7 +29,6 @@ from mintmc.run.provenance import differences, machines_of, provenance
 from mintmc.run.rounds import LadderRun
 from mintmc.run.saver import Saver
 from mintmc.run.store import RunStore, is_new, open_run, read_record, verify
-from mintmc.run.audit_run import audit_run
 from mintmc.samplers import MINTEE, EquiEnergy, MetropolisHastings, Sampler
 from mintmc.samplers.base import check_has_data, check_sampler
 
@@ -112,9 +112,7 @@ def sample(
         return _sample(held, posterior, sampler, init, draws, warmup, chains, thin, seed, out, progress, audit)
 
 
-def _sample(
-    held, posterior, sampler, init, draws, warmup, chains, thin, seed, out, progress, audit
-) -> xarray.DataTree:
+def _sample(held, posterior, sampler, init, draws, warmup, chains, thin, seed, out, progress, audit) -> xarray.DataTree:
     """The same with arguments that were checked; ``held`` lets go of the locks at the end."""
     clock = Clock()
     thetas, unravel, example = initial_states(init, chains, key_of(seed, Purpose.init))
@@ -258,7 +256,9 @@ def _task(posterior, sampler, thetas, unravel, example, seed, draws, warmup, thi
         reference = Density(zero, zero, zero) if absolute else posterior.density(at)
         read = posterior.n
         if min(sampler.ladder.rows(posterior.n)) < posterior.n:
-            posterior, read = posterior.referenced(at), 2 * read
+            # In memory once more, for every row by itself; on disk each batch finds out as it is read.
+            read = read if posterior.rows is None else 2 * read
+            posterior = posterior.referenced(at)
     return Task(posterior, sampler, thetas, unravel, reference, seed, draws, warmup, thin, read)
 
 
