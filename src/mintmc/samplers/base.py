@@ -46,6 +46,12 @@ def check_has_data(posterior: Posterior) -> None:
         raise ValueError("posterior must have data to take mini-batches of, got a density without data")
 
 
+def check_temper_fits(temper: str | None, posterior: Posterior) -> None:
+    """Refuse to temper a likelihood that is not there."""
+    if posterior.data is None and temper == "likelihood":
+        raise ValueError("temper must be 'posterior' for a density without data, got 'likelihood'")
+
+
 def check_proposal_fits(proposal: Any, posterior: Posterior, params: Params) -> None:
     """Refuse a proposal that cannot move these params."""
     if not hasattr(proposal, "move"):

@@ -10,14 +10,14 @@ from jax import Array
 
 from mintmc import check
 from mintmc.data import BATCHINGS
-from mintmc.energy import Density, Model
+from mintmc.energy import TEMPERS, Density, Model
 from mintmc.kernels.base import Kernel
 from mintmc.ladder import equi_energy
 from mintmc.ladder.ladder import Ladder
 from mintmc.ladder.rings import QuantileRings, RingRule, SpacedRings, check_rings, ring_count, subset_size
 from mintmc.posterior import Params, Posterior, flatten
 from mintmc.proposals import Langevin, Proposal, RandomWalk
-from mintmc.samplers.base import check_proposal_fits, on_vectors
+from mintmc.samplers.base import check_proposal_fits, check_temper_fits, on_vectors
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class EquiEnergy:
     proposal
         Of local moves; its step size is adapted for each rung.
     jump_probability
-        How often a rung tries to jump: one number, or one for each rung. Jumps between rungs that read all data cost
-        nothing and may be frequent.
+        How often a rung tries to jump: one number below 1, or one for each rung. Jumps between rungs that read all
+        data cost nothing and may be frequent.
     rings
         How states are sorted by energy: ``QuantileRings``, ``SpacedRings`` (the paper's rule), or edges, as
         energies above that of ``reference``.
@@ -59,6 +59,9 @@ class EquiEnergy:
         Steps that each rung makes for one of rung 0's; hot rungs are cheap and may make more.
     batching
         "shuffled" or "uniform".
+    temper
+        "likelihood" leaves the prior as it is on every rung, so that hot rungs stay within it; "posterior" divides the
+        whole energy by T, as the paper does. By default the likelihood, where there are data and a prior.
 
     Examples
     --------
@@ -83,6 +86,7 @@ class EquiEnergy:
     round_length: int = 500
     steps: Sequence[int] | None = None
     batching: str = "shuffled"
+    temper: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.ladder, Ladder):
@@ -104,6 +108,7 @@ class EquiEnergy:
         self.ladder.check_against(posterior.n)
         check_proposal_fits(self.proposal, posterior, params)
         check_reference(self.reference, params)
+        check_temper_fits(self.temper, posterior)
 
     def target_temperature(self, n: int) -> float:
         """The temperature of the distribution that its draws come from."""
@@ -143,6 +148,7 @@ class EquiEnergy:
             subset_size=subset_size(hotter, model.n, ring_count(self.rings, self.ladder)),
             dim=theta.size,
             dtype=theta.dtype,
+            temper=model.tempered(self.temper),
         )
         return equi_energy.kernel(settings)
 
@@ -160,7 +166,9 @@ class MINTEE:
         As in ``Ladder.mint``.
     rungs
         Number of rungs; by default as many as reach T = 1 without a gap.
-    proposal, jump_probability, rings, capacity, share_rings, truncate, penalty, reference, feed, round_length, batching
+    proposal, jump_probability, rings, capacity, share_rings, truncate, penalty, reference, feed, round_length
+        As in ``EquiEnergy``.
+    batching, temper
         As in ``EquiEnergy``.
 
     Examples
@@ -187,6 +195,7 @@ class MINTEE:
     feed: int | None = None
     round_length: int = 500
     batching: str = "shuffled"
+    temper: str | None = None
 
     def __post_init__(self) -> None:
         check.integer("smallest_batch", self.smallest_batch, 2)
@@ -217,6 +226,7 @@ class MINTEE:
             rings=SpacedRings(c=10.0),
             truncate=True,
             penalty=False,
+            temper="posterior",
         )
         return replace(paper, **changes)
 
@@ -234,7 +244,8 @@ def check_coupling(sampler: EquiEnergy | MINTEE) -> None:
     """The checks that both share."""
     given: Any = sampler.jump_probability
     for probability in given if _is_sequence(given) else (given,):
-        check.number("jump_probability", probability, 0, 1, closed=(True, True))
+        # A rung that does nothing but jump knows only the states of the hotter one.
+        check.number("jump_probability", probability, 0, 1, closed=(True, False))
     object.__setattr__(sampler, "rings", check_rings(sampler.rings))
     check.integer("capacity", sampler.capacity, 1)
     check.flag("share_rings", sampler.share_rings)
@@ -244,6 +255,7 @@ def check_coupling(sampler: EquiEnergy | MINTEE) -> None:
         check.integer("feed", sampler.feed, 1)
     check.integer("round_length", sampler.round_length, 1)
     check.choice("batching", sampler.batching, BATCHINGS)
+    check_temper(sampler.temper)
     if sampler.truncate and isinstance(sampler.rings, QuantileRings):
         raise ValueError(f"rings must be SpacedRings or edges with truncate=True, got {sampler.rings!r}")
 
@@ -255,6 +267,12 @@ def check_reference(reference: Params | None, params: Params) -> None:
     given, wanted = flatten(reference, "reference")[0].size, flatten(params, "init")[0].size
     if given != wanted:
         raise ValueError(f"reference must have {wanted} parameters like init, got {given}")
+
+
+def check_temper(temper: str | None) -> None:
+    """Refuse what is no way to temper."""
+    if temper is not None:
+        check.choice("temper", temper, TEMPERS)
 
 
 def _is_sequence(value: Any) -> bool:
