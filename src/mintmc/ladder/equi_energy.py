@@ -6,9 +6,10 @@ with log ratio
 
     (max(h(x), H_k) - max(h(y), H_k)) / T_k  -  (max(h(x), H_{k+1}) - max(h(y), H_{k+1})) / T_{k+1},
 
-in which B cancels. If the rung reads all data this is exact, and it costs nothing where the hotter rung does too: density and gradient are
-kept beside the states. On batches both states are compared on one fresh batch, with the penalty for its noise, which is
-small because only 1/T_k - 1/T_{k+1} multiplies it. Without floors (H = -inf) the rungs are plainly tempered.
+in which B cancels. If the rung reads all data this is exact, and it costs nothing where the hotter rung does too:
+density and gradient are kept beside the states. On batches both states are compared on one fresh batch, with the
+penalty for its noise, which is small because only 1/T_k - 1/T_{k+1} multiplies it. Without floors (H = -inf) the rungs
+are plainly tempered.
 """
 
 from __future__ import annotations

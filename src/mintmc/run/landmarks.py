@@ -31,7 +31,7 @@ class Landmarks:
         self.lowest_energy = np.full(shape, np.inf)
         self.lowest_state = np.full((*shape, task.dim), np.nan)
         self.count = np.zeros(shape[1])
-        self.hot_mean = np.zeros((shape[1], task.dim))
+        self.hot_sum = np.zeros((shape[1], task.dim))
         self.hot_squares = np.zeros((shape[1], task.dim))
 
     def begin(self, chain: int, density: Density | None) -> int:
@@ -56,36 +56,36 @@ class Landmarks:
             self.lowest_state[rung, chain] = thetas[i]
 
     def wander(self, chain: int, thetas: np.ndarray) -> None:
-        """Add draws of the hottest rung to its mean and squared deviations (Chan, Golub & LeVeque 1979)."""
-        new, count = np.asarray(thetas, np.float64), len(thetas)
-        if count == 0:
-            return
-        total, mean = self.count[chain] + count, new.mean(axis=0)
-        apart = mean - self.hot_mean[chain]
-        self.hot_squares[chain] += ((new - mean) ** 2).sum(axis=0) + apart**2 * self.count[chain] * count / total
-        self.hot_mean[chain] += apart * count / total
-        self.count[chain] = total
+        """Add draws of the hottest rung to its sums, counted from the start so that squares stay small."""
+        away = np.asarray(thetas, np.float64) - self.start[chain]
+        self.count[chain] += len(away)
+        for sums, new in ((self.hot_sum, away), (self.hot_squares, away**2)):
+            # One by one, so that the sum does not depend on the portions in which they come.
+            sums[chain] = np.cumsum(np.concatenate([sums[chain][None], new]), axis=0)[-1]
 
     def checkpoint(self) -> tuple[np.ndarray, ...]:
         """What changes from draw to draw."""
-        return self.lowest_energy, self.lowest_state, self.count, self.hot_mean, self.hot_squares
+        return self.lowest_energy, self.lowest_state, self.count, self.hot_sum, self.hot_squares
 
     def restore(self, checkpoint: tuple[np.ndarray, ...]) -> None:
         """Go on from a checkpoint."""
-        self.lowest_energy, self.lowest_state, self.count, self.hot_mean, self.hot_squares = checkpoint
+        self.lowest_energy, self.lowest_state, self.count, self.hot_sum, self.hot_squares = checkpoint
 
     def facts(self) -> dict[str, np.ndarray]:
         """By name, each (chain,) or (chain, parameter); NaN where there is nothing to tell."""
         rung, chains = self.lowest_energy.argmin(axis=0), np.arange(len(self.count))
         lowest = self.lowest_energy[rung, chains]
-        count = self.count[:, None]
+        count = np.maximum(self.count[:, None], 1)
+        mean = self.hot_sum / count
+        squares = np.maximum(self.hot_squares - count * mean**2, 0)
+        is_known = self.count[:, None] > 1
         return {
             "start": self.start,
             "start_energy": self.start_energy,
             "lowest_energy": np.where(np.isinf(lowest), np.nan, lowest),
             "lowest_state": self.lowest_state[rung, chains],
-            "hot_mean": np.where(count > 0, self.hot_mean, np.nan),
-            "hot_sd": np.where(count > 1, np.sqrt(self.hot_squares / np.maximum(count - 1, 1)), np.nan),
+            "hot_mean": np.where(is_known, self.start + mean, np.nan),
+            "hot_sd": np.where(is_known, np.sqrt(squares / np.maximum(count - 1, 1)), np.nan),
         }
 
     def _energy(self, density: Density) -> float:

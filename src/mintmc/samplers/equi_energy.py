@@ -165,7 +165,7 @@ class MINTEE:
     smallest_batch, growth, alpha
         As in ``Ladder.mint``.
     rungs
-        Number of rungs; by default as many as reach T = 1 without a gap.
+        Number of rungs, with a gap below the last; by default as many as reach T = 1 without one.
     proposal, jump_probability, rings, capacity, share_rings, truncate, penalty, reference, feed, round_length
         As in ``EquiEnergy``.
     batching, temper
@@ -177,7 +177,7 @@ class MINTEE:
     >>> sampler = mintmc.MINTEE(smallest_batch=1000, growth=1.4, alpha=0.9)
     >>> ladder = sampler.for_data(100_000).ladder
     >>> len(ladder), round(ladder.temperatures[-1], 1), ladder.batch_sizes[-1]
-    (15, 199.5, 1000)
+    (18, 199.5, 1000)
     """
 
     smallest_batch: int
