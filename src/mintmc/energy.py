@@ -39,6 +39,10 @@ from mintmc.data import Rows
 
 TEMPERS = ("posterior", "likelihood")
 DATA_AXIS = "data"
+_IMPOSSIBLE = -1e30
+"""The log-likelihood of an impossible row, where differences from it must be finite."""
+_CERTAIN = 1e20
+"""No log ratio of possible states is as large."""
 PARTS = 16
 """A full pass over many blocks is made of so many parts, so that its sum does not depend on who computes which."""
 
@@ -254,8 +258,8 @@ class Tempered:
     def difference(self, here: Array, there: Array, batch: Rows) -> Estimate:
         """The log ratio, both ends on the same batch."""
         after = self.model.each(there, batch)
-        # Where a row is impossible at both ends it is the end that decides.
-        each = jnp.where(after == -jnp.inf, -jnp.inf, after - self.model.each(here, batch))
+        # Of rows that are impossible here or there, those there decide: -inf outweighs any finite number.
+        each = jnp.where(after == -jnp.inf, -jnp.inf, after - jnp.maximum(self.model.each(here, batch), _IMPOSSIBLE))
         change = self._scaled_mean(each)
         value = change.value + self.prior(there) - self.prior(here)
         return _certain(change._replace(value=jnp.where(self.model.is_possible(there), value, -jnp.inf)))
@@ -321,8 +325,8 @@ def _jacobian_change(here: Density, there: Density) -> Array | None:
 
 
 def _certain(estimate: Estimate) -> Estimate:
-    """A ratio of -inf is certain: no noise could make up for it."""
-    return estimate._replace(noise=jnp.where(estimate.value == -jnp.inf, 0, estimate.noise))
+    """Where an end is impossible the ratio is certain: no noise could make up for it."""
+    return estimate._replace(noise=jnp.where(jnp.abs(estimate.value) > _CERTAIN, 0, estimate.noise))
 
 
 def _mean_and_its_variance(each: Array, n: int) -> tuple[Array, Array]:
