@@ -1,8 +1,9 @@
 """One rung of the equi-energy sampler against truth: draw from its target, move or jump, compare.
 
 The targets are exp(B - max(h, H) / T) with h = u^2/2, and B = 0 or another parabola that is not tempered: of a density
-without data, or of a Gaussian mean, whose differences of log-likelihoods are normal, so that jumps on batches are exact with the penalty. States and rings hold quantiles of
-their laws instead of random draws: their own error, of the order of 1/count, does not blur what is tested.
+without data, or of a Gaussian mean, whose differences of log-likelihoods are normal, so that jumps on batches are exact
+with the penalty. States and rings hold quantiles of their laws instead of random draws: their own error, of the order
+of 1/count, does not blur what is tested.
 """
 
 from dataclasses import dataclass, replace
