@@ -158,6 +158,37 @@ def test_a_tempered_jacobian_is_caught():
     assert worst_distance(sampler, posteriors=with_prior(jacobian_in_the_prior=True), precision=precision) > LIMIT
 
 
+def rates_distance(jacobian_in_the_prior):
+    """Of rates on the log scale at T = 5 from their gamma law, in standard errors."""
+    x, a, b, temperature = np.random.default_rng(0).exponential(size=10), 3.0, 2.0, 5.0
+
+    def log_prior(eta):  # gamma(a, b), in terms of the rate
+        return (a - 1) * eta - b * jnp.exp(eta) + jacobian_in_the_prior * eta
+
+    posterior = mintmc.Posterior(
+        lambda eta, x: eta - jnp.exp(eta) * x,
+        x.astype(np.float32),
+        log_prior,
+        log_jacobian=None if jacobian_in_the_prior else lambda eta: eta,
+    )
+    # What a sampler of the rate itself has: its density to the power 1/T.
+    shape, rate = (len(x) + a - 1) / temperature + 1, (x.sum() + b) / temperature
+    eta = np.log(np.random.default_rng(1).gamma(shape, 1 / rate, size=(STATES, 1))).astype(np.float32)
+    vector, unravel = jax.flatten_util.ravel_pytree(jnp.zeros(()))
+    kernel = mintmc.MetropolisHastings(temperature=temperature).kernel(
+        posterior.model(unravel, 1), vector, unravel, lambda p: p
+    )
+    tuning = Tuning(jnp.asarray(1.0), None)
+    ends = np.exp(apply_kernel(kernel, Uniform(10), posterior.rows, eta, tuning, steps=6, seed=3).astype(float))
+    return abs(ends.mean() - shape / rate) / (np.sqrt(shape) / rate) * np.sqrt(STATES)
+
+
+def test_a_tempered_law_does_not_depend_on_the_parametrisation():
+    assert rates_distance(jacobian_in_the_prior=False) < LIMIT
+    # The broken twin: a Jacobian in the prior is tempered with it.
+    assert rates_distance(jacobian_in_the_prior=True) > LIMIT
+
+
 def test_one_step_from_a_key_is_the_bulk_step():
     sampler = mint(proposal=mintmc.Langevin())
     vector, unravel = jax.flatten_util.ravel_pytree(jnp.zeros(()))

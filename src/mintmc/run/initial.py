@@ -59,6 +59,7 @@ class Start:
     def __init__(self, posterior: Posterior, unravel: Callable[[Array], Params], theta: Array):
         shape = jax.eval_shape(lambda: unravel(theta))
         self.unravel, self.model = unravel, posterior.model(unravel, theta.size)
+        self.without_data = jax.jit(self.model.without_data)
         self.prior_name = "log_prior" if posterior.data else "log_density"
         _check_scalar(self.prior_name, jax.eval_shape(posterior.log_prior, shape))
         if posterior.log_jacobian is not None:
@@ -79,7 +80,7 @@ class Start:
 
     def fault(self, theta: Array) -> str | None:
         """What speaks against starting at a point, in words."""
-        prior, jacobian = self.model.without_data(theta)
+        prior, jacobian = self.without_data(theta)
         for name, value in ((self.prior_name, prior), ("log_jacobian", jacobian)):
             if value is not None and not np.isfinite(value):
                 return f"{name} must be finite at init, got {value}"

@@ -94,19 +94,22 @@ class LadderRun:
 
     def compile(self, session: Session, room: int) -> None:
         """Start all rungs of all chains and compile their programs; ``room`` is for draws not yet saved."""
-        rungs = range(len(self.ladder))
+        rungs, chains = range(len(self.ladder)), range(len(self.task.thetas))
         # Rungs that differ in temperature only share their programs.
         kinds = [(self.sizes[k], self.sizes[min(k + 1, rungs[-1])], self.steps[k]) for k in rungs]
-        programs = {kind: self._program(k) for k, kind in enumerate(kinds)}
+        first = {kind: kinds.index(kind) for kind in kinds}
+        phase = session.display.phase("compiling", 2 * len(first))
+        programs = {kind: self._program(k) for kind, k in first.items()}
         starts = {kind: jax.jit(built.init) for kind, built in programs.items()}
-        chains = range(len(self.task.thetas))
-        self.states = [[self._start(k, chain, starts[kinds[k]]) for chain in chains] for k in rungs]
+        self.states = []
+        for k in rungs:
+            self.states.append([self._start(k, chain, starts[kinds[k]]) for chain in chains])
+            session.display.advance(phase, int(first[kinds[k]] == k))
         self.starts_touched = [
             self.landmarks.begin(chain, self.states[0][chain].state.point.density if self.is_exact(0) else None)
             for chain in chains
         ]
-        compiling = {kind: session.pool.submit(self._compile, programs[kind], k) for k, kind in enumerate(kinds)}
-        phase = session.display.phase("compiling", len(compiling))
+        compiling = {kind: session.pool.submit(self._compile, programs[kind], k) for kind, k in first.items()}
         for _ in as_completed(compiling.values()):
             session.display.advance(phase, 1)
         self.programs = [compiling[kind].result() for kind in kinds]
