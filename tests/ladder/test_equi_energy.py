@@ -120,7 +120,7 @@ class Case:
     filed_by: str = "subset"  # which rows sort the states: the fixed "subset", or a "fresh" batch for each
     looked_up_by: str = "subset"  # the same for the state that wants to jump; "test" is the batch of the ratio
     temper: str = "posterior"
-    carries_base: bool = True  # False rescales the whole gradient, as if all of it were tempered
+    has_base_gradient: bool = True  # False leaves out that of what is not tempered
 
     @property
     def law(self):
@@ -161,8 +161,8 @@ class Case:
             density = jax.jit(jax.vmap(partial(target.model.density, rows=target.rows)))(flat)
             density = jax.tree.map(lambda leaf: leaf.reshape(kept.shape[:2]), density)
             # That of -u^2/2.
-            wrong = 0 if self.carries_base else self.target.base
-            gradient = jnp.asarray(-(self.gradient_scale + wrong) * kept) if self.proposal.uses_gradient else None
+            missing = 0 if self.has_base_gradient else self.target.base * self.temperatures[0]
+            gradient = jnp.asarray((missing - self.gradient_scale) * kept) if self.proposal.uses_gradient else None
         states = jnp.asarray(States(kept, gradient, density).packed())
         return Store(edges, jnp.asarray(filled, jnp.int32), states, self.subset)
 
@@ -246,9 +246,9 @@ LANGEVIN = Case(Target(0), (2.0, 4.0), proposal=mintmc.Langevin(), step=1.0)
 # The noise of a jump is about n_eff (1 - 1/4)^2 (1 + 4) / m = 2.8, n_eff = 100.
 BATCHES = Case(Target(2000), (20.0, 80.0), batch_size=100, subset_size=50, edges=(1.0, 3.0))
 FED_BY_BATCHES = Case(Target(500), (5.0, 20.0), subset_size=50, edges=(1.0, 3.0))
-# A prior worth as much as the likelihood at the colder temperature, and a Jacobian worth half of it.
+# A prior worth as much as the likelihood at the colder temperature, and a Jacobian worth twice as much.
 PRIOR = replace(BATCHES, target=Target(2000, base=1 / 20), temper="likelihood")
-JACOBIAN = replace(LANGEVIN, target=Target(0, base=0.25))
+JACOBIAN = replace(LANGEVIN, target=Target(0, base=1.0))
 RIGHT = {
     "density": DENSITY,
     "density, cut off": CUT_OFF,
@@ -288,7 +288,7 @@ BROKEN = {
         1.0,
     ),
     "the prior is tempered": (replace(PRIOR, temper="posterior"), 0.5),
-    "the Jacobian's gradient is tempered": (replace(JACOBIAN, carries_base=False), 0.5),
+    "no gradient of the Jacobian": (replace(JACOBIAN, has_base_gradient=False), 0.5),
     "fed by the wrong batches": (replace(FED_BY_BATCHES, fed_by=Law(80.0)), 1.0),
     "fed by batches, looked up by a fresh one": (replace(FED_BY_BATCHES, looked_up_by="fresh"), 1.0),
 }
