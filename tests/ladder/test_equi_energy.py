@@ -246,9 +246,9 @@ LANGEVIN = Case(Target(0), (2.0, 4.0), proposal=mintmc.Langevin(), step=1.0)
 # The noise of a jump is about n_eff (1 - 1/4)^2 (1 + 4) / m = 2.8, n_eff = 100.
 BATCHES = Case(Target(2000), (20.0, 80.0), batch_size=100, subset_size=50, edges=(1.0, 3.0))
 FED_BY_BATCHES = Case(Target(500), (5.0, 20.0), subset_size=50, edges=(1.0, 3.0))
-# A prior worth as much as the likelihood at the colder temperature, and a Jacobian worth twice as much.
+# A prior worth as much as the likelihood at the colder temperature, and a Jacobian worth four times as much.
 PRIOR = replace(BATCHES, target=Target(2000, base=1 / 20), temper="likelihood")
-JACOBIAN = replace(LANGEVIN, target=Target(0, base=1.0))
+JACOBIAN = replace(LANGEVIN, target=Target(0, base=2.0), step=0.5)
 RIGHT = {
     "density": DENSITY,
     "density, cut off": CUT_OFF,

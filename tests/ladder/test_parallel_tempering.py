@@ -295,9 +295,8 @@ MODES = mintmc.Posterior.from_density(
 def test_two_modes():
     sampler = ParallelTempering(mintmc.Ladder.geometric(hottest=40, rungs=5))
     # Every chain starts in the smaller mode, 14 standard deviations away from the other.
-    tree = mintmc.sample(
-        MODES, sampler, init=jnp.full(2, 5.0), draws=20_000, warmup=1000, chains=4, progress=False, seed=4
-    )
+    settings = {"draws": 20_000, "warmup": 1000, "chains": 4, "progress": False, "seed": 4}
+    tree = mintmc.sample(MODES, sampler, init=lambda key: jnp.full(2, 5.0), **settings)
     x = tree.posterior["theta"].values
     assert distance(x[..., 0] > 0, 0.3) < LIMIT
     assert distance(x[..., 1], 0.3 * 5 - 0.7 * 5) < LIMIT
