@@ -20,7 +20,7 @@ from mintmc.proposals import Tuning
 from mintmc.samplers.parallel_tempering import ParallelTempering
 from truth import LIMIT, distance, gaussian_data, gaussian_log_likelihood
 
-N, STATES, BASE = 500, 20_000, 30.0
+N, STATES, BASE = 500, 20_000, 200.0
 ROWS = jnp.asarray(gaussian_data(N))
 SMALL = jnp.asarray(gaussian_data(100))
 
