@@ -2,10 +2,14 @@
 
 With l_i(theta) the log-likelihood of datum i, the chain's target is
 
-    log pi_T(theta) = n_eff * mean_i l_i(theta) + w * log prior(theta),        n_eff = n / T,
+    log pi_T(theta) = B(theta) - U(theta) / T.
 
-with w = 1/T if the posterior is tempered (the paper's definition) and w = 1 if the likelihood alone is (the fractional
-posterior). On a batch S of m of the n rows, drawn without replacement, the mean of any f_i has the estimated variance
+If the posterior is tempered (the paper's definition), U = -(sum_i l_i + log prior) is the energy; if the likelihood
+alone is (the fractional posterior), U = -sum_i l_i, and the log prior belongs to B, which no temperature divides. The
+log Jacobian of a change of variables always does: it belongs to the coordinates, not to the model. Where states change
+places on a ladder B cancels. The likelihood's term is n_eff * mean_i l_i, n_eff = n / T.
+
+On a batch S of m of the n rows, drawn without replacement, the mean of any f_i has the estimated variance
 
     var_S(f_i) / m * (1 - m/n),
 
@@ -13,6 +17,9 @@ so an estimated log ratio n_eff * mean_S(l_i(theta') - l_i(theta)) has noise s2 
 
 A sum of 1e6 log-likelihoods does not fit into float32 (an error of 0.1), so a full pass carries it in two floats: every
 addition's rounding error is computed exactly (Knuth's two-sum) and summed beside the result.
+
+A state of density zero (a log prior or log-likelihood of -inf) is no error: a move there has the log ratio -inf. The
+prior comes first: what the likelihood says where the prior is zero does not count, even if it is not a number.
 """
 
 from __future__ import annotations
@@ -24,6 +31,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.experimental.xla_metadata import set_xla_metadata
 
@@ -31,6 +39,10 @@ from mintmc.data import Rows
 
 TEMPERS = ("posterior", "likelihood")
 DATA_AXIS = "data"
+_IMPOSSIBLE = -1e30
+"""The log-likelihood of an impossible row, where differences from it must be finite."""
+_CERTAIN = 1e20
+"""No log ratio of possible states is as large."""
 PARTS = 16
 """A full pass over many blocks is made of so many parts, so that its sum does not depend on who computes which."""
 
@@ -41,16 +53,30 @@ class Density(NamedTuple):
     prior: Array
     likelihood: Array
     likelihood_rest: Array  # what rounding took from `likelihood`
+    jacobian: Array | None = None  # log Jacobian of a change of variables, if there is one: no part of the energy
 
     def minus(self, other: Density) -> tuple[Array, Array]:
         """Differences of log prior and of log-likelihood, accurate even where both are huge."""
         likelihood = (self.likelihood - other.likelihood) + (self.likelihood_rest - other.likelihood_rest)
         return self.prior - other.prior, likelihood
 
-    def energy_above(self, reference: Density) -> Array:
-        """The energy of this state less that of a reference state: what float32 can hold of it."""
+    def energy_above(self, reference: Density, temper: str = "posterior") -> Array:
+        """U of this state less that of a reference state: what float32 can hold of it."""
         prior, likelihood = self.minus(reference)
-        return -(prior + likelihood)
+        energy = -likelihood if temper == "likelihood" else -(prior + likelihood)
+        return jnp.where(self.is_zero, jnp.inf, energy)
+
+    def energy(self, temper: str = "posterior") -> np.ndarray:
+        """U itself, in float64 on the host."""
+        prior, likelihood, rest = (np.asarray(part, np.float64) for part in self[:3])
+        energy = -(likelihood + rest) if temper == "likelihood" else -(prior + likelihood + rest)
+        return np.where(np.asarray(self.is_zero), np.inf, energy)
+
+    @property
+    def is_zero(self) -> Array:
+        """Whether a factor of the density is zero, whatever the others are."""
+        is_zero = (self.prior == -jnp.inf) | (self.likelihood == -jnp.inf)
+        return is_zero if self.jacobian is None else is_zero | (self.jacobian == -jnp.inf)
 
 
 class Referenced(NamedTuple):
@@ -81,16 +107,37 @@ class Model:
     block: int  # rows of a full pass that are worked on at a time
     source: Any = None  # data that stay on disk: full passes read them from there
     sharers: int = 1  # processes that share each full pass, along the axis DATA_AXIS
+    log_jacobian: Callable[[Array], Array] | None = None  # of a change of variables; never tempered
+    has_prior: bool = False  # whether a prior was given beside a likelihood
+
+    def tempered(self, wanted: str | None) -> str:
+        """What a ladder tempers if that is left open: the likelihood, where there is a prior to stay as it is."""
+        return wanted or ("likelihood" if self.has_prior else "posterior")
+
+    def is_possible(self, theta: Array) -> Array:
+        """False where the prior is zero; no likelihood need be asked there."""
+        is_possible = self.log_prior(theta) != -jnp.inf
+        return is_possible if self.log_jacobian is None else is_possible & (self.log_jacobian(theta) != -jnp.inf)
+
+    def no_density(self, dtype: Any) -> Density:
+        """A density in the form of this model's: all 0."""
+        zero = jnp.zeros((), dtype)
+        return Density(zero, zero, zero, None if self.log_jacobian is None else zero)
 
     def each(self, theta: Array, rows: Rows) -> Array:
         """Log-likelihoods of the given rows, which may be Referenced, one by one."""
         rows = rows.rows if isinstance(rows, Referenced) else rows
         return jax.vmap(self.log_likelihood, (None, 0))(theta, rows)
 
-    def energies_above(self, theta: Array, batch: Referenced, reference: Density) -> tuple[Array, Array]:
-        """The energy above a reference, estimated on a batch, and what each row adds to its mean."""
+    def energies_above(
+        self, theta: Array, batch: Referenced, reference: Density, temper: str = "posterior"
+    ) -> tuple[Array, Array]:
+        """U above that of a reference, estimated on a batch, and what each row adds to its mean."""
         each = batch.log_likelihood - self.each(theta, batch)
-        return self.n * each.mean() + reference.prior - self.log_prior(theta), each
+        energy = self.n * each.mean()
+        if temper == "posterior":
+            energy = energy + reference.prior - self.log_prior(theta)
+        return jnp.where(self.is_possible(theta), energy, jnp.inf), each
 
     def reference_rows(self, batch_size: int) -> int:
         """Rows read to know a batch's log-likelihoods at the reference: none where they lie beside the rows."""
@@ -100,10 +147,14 @@ class Model:
         """Exact log density on all data, block by block."""
         return self._full_pass(theta, rows, with_gradient=False)[0]
 
-    def density_and_gradient(self, theta: Array, rows: Rows) -> tuple[Density, Array, Array]:
-        """Exact log density with the gradients of log prior and log-likelihood, in one pass."""
-        density, gradient = self._full_pass(theta, rows, with_gradient=True)
-        return density, jax.grad(self.log_prior)(theta), gradient
+    def density_and_gradient(self, theta: Array, rows: Rows) -> tuple[Density, Array]:
+        """Exact log density with the gradient of the log-likelihood, in one pass."""
+        return self._full_pass(theta, rows, with_gradient=True)
+
+    def without_data(self, theta: Array, transform: Callable = lambda function: function) -> tuple[Array, Array | None]:
+        """Log prior and log Jacobian (None without one), or what ``transform``, such as jax.grad, makes of them."""
+        jacobian = None if self.log_jacobian is None else transform(self.log_jacobian)(theta)
+        return transform(self.log_prior)(theta), jacobian
 
     def rows_at(self, rows: Rows, index: Array) -> Rows:
         """The rows of the given numbers; beyond the last row it is the last."""
@@ -118,13 +169,13 @@ class Model:
         return self.source.within(lambda at: self.source.read(int(at), int(at) + size), self.source.shapes(size), first)
 
     def _full_pass(self, theta: Array, rows: Rows, with_gradient: bool) -> tuple[Density, Array]:
-        prior = self.log_prior(theta)
+        prior, jacobian = self.without_data(theta)
         zero = jnp.zeros((), theta.dtype)
         if self.log_likelihood is None:
-            return Density(prior, zero, zero), jnp.zeros_like(theta)
+            return Density(prior, zero, zero, jacobian), jnp.zeros_like(theta)
         # Apart, so that what is around it is compiled alike whether or not others share it.
         total, rest, gradient = apart(partial(self._sums, with_gradient=with_gradient), theta, rows)
-        return Density(prior, total, rest), gradient
+        return Density(prior, total, rest, jacobian), gradient
 
     def _sums(self, theta: Array, rows: Rows, with_gradient: bool) -> tuple[Array, Array, Array]:
         """The log-likelihood of all data as two floats, and its gradient."""
@@ -163,53 +214,75 @@ class Model:
         numbers = _join(jnp.concatenate([jnp.stack(_fold(total, rest), -1), gradient], -1))
         if is_shared:
             numbers = _join(jax.lax.all_gather(numbers, DATA_AXIS))
-        return numbers[0], numbers[1], numbers[2:]
+        # The two-sum of infinities is not a number: a sum of -inf has nothing beside it.
+        return numbers[0], jnp.where(numbers[0] == -jnp.inf, 0, numbers[1]), numbers[2:]
 
 
 @dataclass(frozen=True)
 class Tempered:
-    """The log density of a chain at one temperature, in full and on batches."""
+    """The log density of a chain at one temperature, in full and on batches.
+
+    With ``exchange`` it is -U/T alone: what counts where two states change places on a ladder.
+    """
 
     model: Model
     temperature: float | Array
     temper: str = "posterior"
+    exchange: bool = False
 
     @property
     def n_eff(self) -> float | Array:
         """The number of observations that the tempered posterior is worth."""
         return self.model.n / self.temperature
 
-    @property
-    def prior_weight(self) -> float | Array:
-        """The power to which the prior is raised."""
-        return 1 / self.temperature if self.temper == "posterior" else 1.0
-
     def prior(self, theta: Array) -> Array:
-        """The prior's term of the log target."""
-        return self.prior_weight * self.model.log_prior(theta)
+        """The terms of the log target that need no data: those of the prior and of the Jacobian."""
+        return self._own(*self.model.without_data(theta))
 
     def log_ratio(self, here: Density, there: Density) -> Array:
         """Exact log pi_T(there) - log pi_T(here), from two full passes."""
         prior, likelihood = there.minus(here)
-        return self.prior_weight * prior + likelihood / self.temperature
+        ratio = self._own(prior, _jacobian_change(here, there)) + likelihood / self.temperature
+        return jnp.where(there.is_zero, -jnp.inf, ratio)
 
     def full_gradient(self, theta: Array, rows: Rows) -> tuple[Density, Array]:
-        """Exact density, and the exact gradient of the log target."""
-        density, prior, likelihood = self.model.density_and_gradient(theta, rows)
-        return density, self.prior_weight * prior + likelihood / self.temperature
+        """Exact density, and the exact gradient of the log target; 0 where the density is."""
+        density, likelihood = self.model.density_and_gradient(theta, rows)
+        gradient = self._own(*self.model.without_data(theta, jax.grad)) + likelihood / self.temperature
+        return density, jnp.where(density.is_zero, 0, gradient)
+
+    def base_gradient(self, theta: Array) -> Array:
+        """The gradient of B: what stays the same of the log target's if the temperature changes."""
+        return jnp.zeros_like(theta) + self._base(*self.model.without_data(theta, jax.grad))
 
     def batch_gradient(self, theta: Array, batch: Rows) -> Array:
-        """Gradient of the log target, estimated on a batch."""
-        return jax.grad(lambda at: self.n_eff * self.model.each(at, batch).mean() + self.prior(at))(theta)
+        """Gradient of the log target, estimated on a batch; 0 where the prior is."""
+        gradient = jax.grad(lambda at: self.n_eff * self.model.each(at, batch).mean() + self.prior(at))(theta)
+        return jnp.where(self.model.is_possible(theta), gradient, 0)
 
     def difference(self, here: Array, there: Array, batch: Rows) -> Estimate:
         """The log ratio, both ends on the same batch."""
-        change = self._scaled_mean(self.model.each(there, batch) - self.model.each(here, batch))
-        return change._replace(value=change.value + self.prior(there) - self.prior(here))
+        after = self.model.each(there, batch)
+        # Of rows that are impossible here or there, those there decide: -inf outweighs any finite number.
+        each = jnp.where(after == -jnp.inf, -jnp.inf, after - jnp.maximum(self.model.each(here, batch), _IMPOSSIBLE))
+        change = self._scaled_mean(each)
+        value = change.value + self.prior(there) - self.prior(here)
+        return _certain(change._replace(value=jnp.where(self.model.is_possible(there), value, -jnp.inf)))
 
     def level(self, theta: Array, batch: Rows) -> Estimate:
         """The likelihood's term of the log target itself: far noisier than a difference."""
-        return self._scaled_mean(self.model.each(theta, batch))
+        return _certain(self._scaled_mean(self.model.each(theta, batch)))
+
+    def _own(self, prior: Any, jacobian: Any) -> Any:
+        """How log prior and log Jacobian, or anything linear in them, enter the log target."""
+        tempered = prior * (1 / self.temperature) if self.temper == "posterior" else 0
+        return tempered + self._base(prior, jacobian)
+
+    def _base(self, prior: Any, jacobian: Any) -> Any:
+        """The same for B."""
+        if self.exchange:
+            return 0
+        return (prior if self.temper == "likelihood" else 0) + (0 if jacobian is None else jacobian)
 
     def _scaled_mean(self, each: Array) -> Estimate:
         mean, variance = _mean_and_its_variance(each, self.model.n)
@@ -218,11 +291,11 @@ class Tempered:
 
 @dataclass(frozen=True, kw_only=True)
 class Truncated(Tempered):
-    """log pi = -sum of weight * max(h, floor) over ``terms``, h the energy above a reference state.
+    """log pi = B - sum of weight * max(U, floor) over ``terms``, U counted from a reference state.
 
     One term (1/T, H) is a rung of the equi-energy sampler, whose energies are cut off below H. With a second one,
-    (-1/T', H') of the hotter rung, a move drawn from that rung has this log ratio. A floor of -inf cuts nothing
-    off. Cut-off energies estimated on a batch are biased: max is not linear in the noise.
+    (-1/T', H') of the hotter rung, and ``exchange``, a move drawn from that rung has this log ratio. A floor of -inf
+    cuts nothing off. Cut-off energies estimated on a batch are biased: max is not linear in the noise.
     """
 
     terms: tuple[tuple[Array, Array], ...]  # (weight, floor)
@@ -230,23 +303,35 @@ class Truncated(Tempered):
 
     def log_ratio(self, here: Density, there: Density) -> Array:
         """Exact log pi(there) - log pi(here), from two full passes."""
-        return self._log_ratio(here.energy_above(self.reference), there.energy_above(self.reference))
+        before, after = (state.energy_above(self.reference, self.temper) for state in (here, there))
+        prior, _ = there.minus(here)
+        return self._log_ratio(before, after, self._base(prior, _jacobian_change(here, there)))
 
     def difference(self, here: Array, there: Array, batch: Referenced) -> Estimate:
         """The log ratio, both ends on the same batch."""
-        before, each_before = self.model.energies_above(here, batch, self.reference)
-        after, each_after = self.model.energies_above(there, batch, self.reference)
+        before, each_before = self.model.energies_above(here, batch, self.reference, self.temper)
+        after, each_after = self.model.energies_above(there, batch, self.reference, self.temper)
         each = self._slope(after) * each_after - self._slope(before) * each_before
         _, variance = _mean_and_its_variance(each, self.model.n)
-        return Estimate(self._log_ratio(before, after), float(self.model.n) ** 2 * variance)
+        base = self._base(*self.model.without_data(there)) - self._base(*self.model.without_data(here))
+        return _certain(Estimate(self._log_ratio(before, after, base), float(self.model.n) ** 2 * variance))
 
-    def _log_ratio(self, before: Array, after: Array) -> Array:
+    def _log_ratio(self, before: Array, after: Array, base: Array | int) -> Array:
         ends = [weight * (jnp.maximum(before, floor) - jnp.maximum(after, floor)) for weight, floor in self.terms]
-        return jnp.stack(ends).sum()
+        return jnp.where(after == jnp.inf, -jnp.inf, jnp.stack(ends).sum() + base)
 
     def _slope(self, energy: Array) -> Array:
         """How fast -log pi grows with the energy: noise below all floors does no harm."""
         return jnp.stack([weight * (energy > floor) for weight, floor in self.terms]).sum()
+
+
+def _jacobian_change(here: Density, there: Density) -> Array | None:
+    return None if here.jacobian is None or there.jacobian is None else there.jacobian - here.jacobian
+
+
+def _certain(estimate: Estimate) -> Estimate:
+    """Where an end is impossible the ratio is certain: no noise could make up for it."""
+    return estimate._replace(noise=jnp.where(jnp.abs(estimate.value) > _CERTAIN, 0, estimate.noise))
 
 
 def _mean_and_its_variance(each: Array, n: int) -> tuple[Array, Array]:

@@ -36,7 +36,12 @@ class Posterior:
         An array, or a pytree of arrays, with one leading axis of length n; or data on disk: a path, a memory map, a
         Zarr array, or what ``mintmc.open_data`` returns.
     log_prior
-        ``params -> scalar``; None is a flat prior.
+        ``params -> scalar``; None is a flat prior. Where it is -inf the likelihood may be anything, even NaN.
+    log_jacobian
+        ``params -> scalar``: log |d constrained / d params|, if params are a transform of what the prior is written in
+        (a rate on its logarithm, say). It belongs to the coordinates, so no sampler ever tempers it, and it is no part
+        of the energy. A Jacobian inside ``log_prior`` is tempered with the prior, and the law then depends on the
+        parametrisation.
 
     Examples
     --------
@@ -54,15 +59,22 @@ class Posterior:
         log_likelihood: Callable[[Params, Any], Array],
         data: Rows,
         log_prior: Callable[[Params], Any] | None = None,
+        *,
+        log_jacobian: Callable[[Params], Any] | None = None,
     ):
         self.log_likelihood: Callable | None = check.function("log_likelihood", log_likelihood)
         self.log_prior = _flat if log_prior is None else check.function("log_prior", log_prior)
+        self.log_jacobian = _checked_jacobian(log_jacobian)
         self.data: ArrayData | DiskData | None = _source(data)
         self.beside: Callable[[Rows], Any] = _as_they_are  # what a batch from disk should know of its rows
 
     @classmethod
-    def from_density(cls, log_density: Callable[[Params], Array]) -> Posterior:
+    def from_density(
+        cls, log_density: Callable[[Params], Array], log_jacobian: Callable[[Params], Any] | None = None
+    ) -> Posterior:
         """A target without data, given by its log density: for full-batch samplers and ladders.
+
+        ``log_jacobian`` is as for ``Posterior``: a factor of the target that is never tempered.
 
         Examples
         --------
@@ -74,6 +86,7 @@ class Posterior:
         posterior = cls.__new__(cls)
         posterior.log_likelihood = None
         posterior.log_prior = check.function("log_density", log_density)
+        posterior.log_jacobian = _checked_jacobian(log_jacobian)
         posterior.data = None
         posterior.beside = _as_they_are
         return posterior
@@ -83,25 +96,32 @@ class Posterior:
         """The number of observations; 0 for a density without data."""
         return 0 if self.data is None else self.data.n
 
+    @property
+    def has_prior(self) -> bool:
+        """Whether a prior was given beside a likelihood."""
+        return self.log_likelihood is not None and self.log_prior is not _flat
+
     def energy(self, params: Params) -> float:
-        """``-(log prior + sum of log-likelihoods)`` on all data.
+        """``-(log prior + sum of log-likelihoods)`` on all data, without the Jacobian; infinite where one is -inf.
 
         Exact up to float64 in the sum: differences between nearby states are right to 1e-2 at n = 1e6 although
         the likelihood is evaluated in float32.
         """
-        return -float(np.sum([np.float64(part) for part in self.density(params)]))
+        return float(self.density(params).energy())
 
     def model(self, unravel: Callable[[Array], Params], dim: int) -> Model:
         """The same posterior as a function of the flat vector that ``unravel`` turns into params."""
-        log_likelihood, log_prior = self.log_likelihood, self.log_prior
+        log_likelihood = self.log_likelihood
         source = self.data if isinstance(self.data, DiskData) else None
         each = None if log_likelihood is None else (lambda theta, datum: log_likelihood(unravel(theta), datum))
         return Model(
             log_likelihood=each,
-            log_prior=lambda theta: jnp.asarray(log_prior(unravel(theta)), theta.dtype),
+            log_prior=_on_vectors(self.log_prior, unravel),
             n=self.n,
             block=block_size(self.n, self.data.numbers_per_row, dim, on_disk=source is not None) if self.data else 1,
             source=source,
+            log_jacobian=self.log_jacobian and _on_vectors(self.log_jacobian, unravel),
+            has_prior=self.has_prior,
         )
 
     def referenced(self, params: Params) -> Posterior:
@@ -113,20 +133,23 @@ class Posterior:
         model, data = self.model(unravel, theta.size), self.data
         log_likelihood = check.function("log_likelihood", self.log_likelihood)
         if isinstance(data, DiskData):
-            same = Posterior(log_likelihood, data, self.log_prior)
+            same = Posterior(log_likelihood, data, self.log_prior, log_jacobian=self.log_jacobian)
             same.beside = lambda rows: Referenced(rows, model.each(theta, rows))
             return same
         assert data is not None
         each = jax.jit(model.each)
         blocks = [data.read(first, first + _ROWS_AT_A_TIME) for first in range(0, data.n, _ROWS_AT_A_TIME)]
         at_reference = np.concatenate([np.asarray(each(theta, block)) for block in blocks])
-        return Posterior(log_likelihood, ArrayData(Referenced(data.rows, at_reference)), self.log_prior)
+        both = ArrayData(Referenced(data.rows, at_reference))
+        return Posterior(log_likelihood, both, self.log_prior, log_jacobian=self.log_jacobian)
 
     def check_functions(self, params: Params, name: str) -> None:
         """Refuse functions that do not give one float for such params, without running them."""
         shape = jax.eval_shape(lambda: jax.tree.map(jnp.asarray, params))
         like = f"params like {name}, {check.form(shape)}"
         check.scalar("log_density" if self.data is None else "log_prior", self.log_prior, shape, takes=like)
+        if self.log_jacobian is not None:
+            check.scalar("log_jacobian", self.log_jacobian, shape, takes=like)
         if self.data is not None and self.log_likelihood is not None:
             datum = jax.tree.map(lambda leaf: leaf[0], self.data.read(0, 1))
             takes = f"{like} and a row of data, {check.form(datum)}"
@@ -214,3 +237,11 @@ def _flat(params: Params) -> float:
 
 def _as_they_are(rows: Rows) -> Rows:
     return rows
+
+
+def _checked_jacobian(log_jacobian: Any) -> Callable[[Params], Any] | None:
+    return None if log_jacobian is None else check.function("log_jacobian", log_jacobian)
+
+
+def _on_vectors(function: Callable[[Params], Any], unravel: Callable[[Array], Params]) -> Callable[[Array], Array]:
+    return lambda theta: jnp.asarray(function(unravel(theta)), theta.dtype)

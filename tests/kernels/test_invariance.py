@@ -54,9 +54,11 @@ def key_used_twice(kernel):
     return kernel._replace(randomness=randomness)
 
 
-def worst_distance(sampler, wrap=lambda kernel: kernel, steps=4, step_size=0.15):
+def worst_distance(
+    sampler, wrap=lambda kernel: kernel, steps=4, step_size=0.15, posteriors=(FEW, MANY), precision=N_EFF
+):
     """Largest distance, in standard errors, of mean, variance and fourth moment after a few steps."""
-    posterior = FEW if isinstance(sampler, mintmc.MetropolisHastings) else MANY
+    posterior = posteriors[0] if isinstance(sampler, mintmc.MetropolisHastings) else posteriors[1]
     vector, unravel = jax.flatten_util.ravel_pytree(jnp.zeros(()))
     kernel = wrap(
         sampler.kernel(posterior.model(unravel, 1), vector, unravel, lambda p: jax.flatten_util.ravel_pytree(p)[0])
@@ -66,8 +68,8 @@ def worst_distance(sampler, wrap=lambda kernel: kernel, steps=4, step_size=0.15)
     z = (z - z.mean()) / z.std()
     tuning = Tuning(jnp.asarray(step_size), None)
     # Uniform subsets: slices of one fixed shuffle would be only n/m different batches.
-    ends = apply_kernel(kernel, Uniform(posterior.n), posterior.rows, z / np.sqrt(N_EFF), tuning, steps, seed=11)
-    ends = ends[:, 0].astype(float) * np.sqrt(N_EFF)
+    ends = apply_kernel(kernel, Uniform(posterior.n), posterior.rows, z / np.sqrt(precision), tuning, steps, seed=11)
+    ends = ends[:, 0].astype(float) * np.sqrt(precision)
     deviations = [ends.mean() / 1, (np.mean(ends**2) - 1) / np.sqrt(2), (np.mean(ends**4) - 3) / np.sqrt(96)]
     return float(np.max(np.abs(deviations)) * np.sqrt(STATES))
 
@@ -116,6 +118,75 @@ BROKEN = {
 def test_a_broken_twin_is_caught(name):
     sampler, wrap = BROKEN[name]
     assert worst_distance(sampler, wrap, steps=6) > LIMIT
+
+
+PRIOR, JACOBIAN, T = 60.0, 40.0, 2.0
+"""Precisions of a normal prior and of a factor that stands for a Jacobian, and the temperature of full passes."""
+LIKELIHOOD = {
+    # name: (sampler, precision)
+    "full Langevin": (mintmc.MetropolisHastings(mintmc.Langevin(), T, "likelihood"), 100 / T + PRIOR + JACOBIAN),
+    "full random walk, posterior": (mintmc.MetropolisHastings(temperature=T), (100 + PRIOR) / T + JACOBIAN),
+    "MINT Langevin": (mint(proposal=mintmc.Langevin(), temper="likelihood"), N_EFF + PRIOR + JACOBIAN),
+}
+
+
+def with_prior(jacobian_in_the_prior=False):
+    def log_prior(theta):
+        return -(PRIOR + JACOBIAN * jacobian_in_the_prior) * theta**2 / 2
+
+    log_jacobian = None if jacobian_in_the_prior else lambda theta: -JACOBIAN * theta**2 / 2
+    return [
+        mintmc.Posterior(gaussian_log_likelihood, few_or_many.data, log_prior, log_jacobian=log_jacobian)
+        for few_or_many in (FEW, MANY)
+    ]
+
+
+@pytest.mark.parametrize("name", LIKELIHOOD)
+def test_what_is_not_tempered_stays_as_it_is(name):
+    sampler, precision = LIKELIHOOD[name]
+    assert worst_distance(sampler, posteriors=with_prior(), precision=precision) < LIMIT
+
+
+def test_a_tempered_prior_is_caught():
+    sampler, precision = LIKELIHOOD["MINT Langevin"]
+    sampler = replace(sampler, temper="posterior")
+    assert worst_distance(sampler, posteriors=with_prior(), precision=precision) > LIMIT
+
+
+def test_a_tempered_jacobian_is_caught():
+    sampler, precision = LIKELIHOOD["full random walk, posterior"]
+    assert worst_distance(sampler, posteriors=with_prior(jacobian_in_the_prior=True), precision=precision) > LIMIT
+
+
+def rates_distance(jacobian_in_the_prior):
+    """Of rates on the log scale at T = 5 from their gamma law, in standard errors."""
+    x, a, b, temperature = np.random.default_rng(0).exponential(size=10), 3.0, 2.0, 5.0
+
+    def log_prior(eta):  # gamma(a, b), in terms of the rate
+        return (a - 1) * eta - b * jnp.exp(eta) + jacobian_in_the_prior * eta
+
+    posterior = mintmc.Posterior(
+        lambda eta, x: eta - jnp.exp(eta) * x,
+        x.astype(np.float32),
+        log_prior,
+        log_jacobian=None if jacobian_in_the_prior else lambda eta: eta,
+    )
+    # What a sampler of the rate itself has: its density to the power 1/T.
+    shape, rate = (len(x) + a - 1) / temperature + 1, (x.sum() + b) / temperature
+    eta = np.log(np.random.default_rng(1).gamma(shape, 1 / rate, size=(STATES, 1))).astype(np.float32)
+    vector, unravel = jax.flatten_util.ravel_pytree(jnp.zeros(()))
+    kernel = mintmc.MetropolisHastings(temperature=temperature).kernel(
+        posterior.model(unravel, 1), vector, unravel, lambda p: p
+    )
+    tuning = Tuning(jnp.asarray(1.0), None)
+    ends = np.exp(apply_kernel(kernel, Uniform(10), posterior.rows, eta, tuning, steps=6, seed=3).astype(float))
+    return abs(ends.mean() - shape / rate) / (np.sqrt(shape) / rate) * np.sqrt(STATES)
+
+
+def test_a_tempered_law_does_not_depend_on_the_parametrisation():
+    assert rates_distance(jacobian_in_the_prior=False) < LIMIT
+    # The broken twin: a Jacobian in the prior is tempered with it.
+    assert rates_distance(jacobian_in_the_prior=True) > LIMIT
 
 
 def test_one_step_from_a_key_is_the_bulk_step():

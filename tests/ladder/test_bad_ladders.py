@@ -33,14 +33,16 @@ MISTAKES = {
     "jump below 0": (
         lambda: make(jump_probability=-0.1),
         ValueError,
-        r"jump_probability must be in \[0, 1\], got -0.1",
+        r"jump_probability must be in \[0, 1\), got -0.1",
     ),
-    "jump above 1": (lambda: make(jump_probability=1.1), ValueError, r"jump_probability must be in \[0, 1\], got 1.1"),
-    "jump nan": (lambda: make(jump_probability=np.nan), ValueError, r"jump_probability must be in \[0, 1\], got nan"),
+    "always a jump": (lambda: make(jump_probability=1), ValueError, r"jump_probability must be in \[0, 1\), got 1"),
+    "temper": (lambda: make(temper="prior"), ValueError, "temper must be one of .*, got 'prior'"),
+    "jump above 1": (lambda: make(jump_probability=1.1), ValueError, r"jump_probability must be in \[0, 1\), got 1.1"),
+    "jump nan": (lambda: make(jump_probability=np.nan), ValueError, r"jump_probability must be in \[0, 1\), got nan"),
     "jump a word": (
         lambda: make(jump_probability="often"),
         TypeError,
-        r"jump_probability must be a number in \[0, 1\], got 'often'",
+        r"jump_probability must be a number in \[0, 1\), got 'often'",
     ),
     "a jump too few": (
         lambda: make(jump_probability=(0.1, 0.2)),
@@ -50,9 +52,9 @@ MISTAKES = {
     "one jump above 1": (
         lambda: make(jump_probability=(0.1, 1.2, 0.3)),
         ValueError,
-        r"jump_probability must be in \[0, 1\], got 1.2",
+        r"jump_probability must be in \[0, 1\), got 1.2",
     ),
-    "MINTEE, jump above 1": (lambda: paper(jump_probability=2), ValueError, r"jump_prob.* in \[0, 1\], got 2"),
+    "MINTEE, jump above 1": (lambda: paper(jump_probability=2), ValueError, r"jump_prob.* in \[0, 1\), got 2"),
     "edges falling": (
         lambda: make(rings=[3.0, 1.0]),
         ValueError,

@@ -1,8 +1,9 @@
 """One rung of the equi-energy sampler against truth: draw from its target, move or jump, compare.
 
-The targets are exp(-max(h, H) / T) with h = u^2/2: of a density without data, or of a Gaussian mean, whose differences
-of log-likelihoods are normal, so that jumps on batches are exact with the penalty. States and rings hold quantiles of
-their laws instead of random draws: their own error, of the order of 1/count, does not blur what is tested.
+The targets are exp(B - max(h, H) / T) with h = u^2/2, and B = 0 or another parabola that is not tempered: of a density
+without data, or of a Gaussian mean, whose differences of log-likelihoods are normal, so that jumps on batches are exact
+with the penalty. States and rings hold quantiles of their laws instead of random draws: their own error, of the order
+of 1/count, does not blur what is tested.
 """
 
 from dataclasses import dataclass, replace
@@ -28,14 +29,15 @@ MOMENTS = [lambda u: u, lambda u: u**2, lambda u: u**4]
 
 @dataclass(frozen=True)
 class Law:
-    """exp(-max(u^2/2, floor) / temperature), by quadrature."""
+    """exp(-base u^2/2 - max(u^2/2, floor) / temperature), by quadrature."""
 
     temperature: float
     floor: float = -np.inf
+    base: float = 0.0
 
     @cached_property
     def probability(self):
-        density = np.exp(-np.maximum(GRID**2 / 2, self.floor) / self.temperature)
+        density = np.exp(-self.base * GRID**2 / 2 - np.maximum(GRID**2 / 2, self.floor) / self.temperature)
         return density / density.sum()
 
     def quantiles(self, count):
@@ -54,9 +56,13 @@ class Law:
 
 @dataclass(frozen=True)
 class Target:
-    """The energy u^2/2 above its minimum, u = sqrt(n) theta: of n data, or of a density if n is 0."""
+    """The energy u^2/2 above its minimum, u = sqrt(n) theta: of n data, or of a density if n is 0.
+
+    What is not tempered, -base u^2/2, is the prior of data, and the Jacobian of a density.
+    """
 
     n: int
+    base: float = 0.0
 
     @property
     def scale(self):
@@ -76,9 +82,14 @@ class Target:
     @cached_property
     def model(self):
         if self.n == 0:
-            return mintmc.Posterior.from_density(lambda u: -0.5 * u**2).model(lambda theta: theta[0], 1)
+            log_jacobian = (lambda u: -0.5 * self.base * u**2) if self.base else None
+            density = mintmc.Posterior.from_density(lambda u: -0.5 * u**2, log_jacobian)
+            return density.model(lambda theta: theta[0], 1)
         return Model(
-            lambda theta, row: gaussian_log_likelihood(theta[0], row.rows), lambda theta: 0.0 * theta[0], self.n, self.n
+            lambda theta, row: gaussian_log_likelihood(theta[0], row.rows),
+            lambda theta: -0.5 * self.base * self.n * theta[0] ** 2,
+            self.n,
+            self.n,
         )
 
     @cached_property
@@ -108,14 +119,16 @@ class Case:
     gradient_scale: float = 1.0  # anything else stores the gradient of another temperature
     filed_by: str = "subset"  # which rows sort the states: the fixed "subset", or a "fresh" batch for each
     looked_up_by: str = "subset"  # the same for the state that wants to jump; "test" is the batch of the ratio
+    temper: str = "posterior"
+    has_base_gradient: bool = True  # False leaves out that of what is not tempered
 
     @property
     def law(self):
-        return Law(self.temperatures[0], self.floors[0])
+        return Law(self.temperatures[0], self.floors[0], self.target.base)
 
     @property
     def hotter(self):
-        return Law(self.temperatures[1], self.floors[1])
+        return Law(self.temperatures[1], self.floors[1], self.target.base)
 
     @property
     def rung(self):
@@ -148,16 +161,17 @@ class Case:
             density = jax.jit(jax.vmap(partial(target.model.density, rows=target.rows)))(flat)
             density = jax.tree.map(lambda leaf: leaf.reshape(kept.shape[:2]), density)
             # That of -u^2/2.
-            gradient = jnp.asarray(-self.gradient_scale * kept) if self.proposal.uses_gradient else None
+            missing = 0 if self.has_base_gradient else self.target.base * self.temperatures[0]
+            gradient = jnp.asarray((missing - self.gradient_scale) * kept) if self.proposal.uses_gradient else None
         states = jnp.asarray(States(kept, gradient, density).packed())
         return Store(edges, jnp.asarray(filled, jnp.int32), states, self.subset)
 
     def filing_energies(self, theta):
         model, rows, reference = self.target.model, self.target.rows, self.target.reference
         if self.subset_size == 0:
-            return jax.vmap(lambda at: model.density(at, rows).energy_above(reference))(theta)
+            return jax.vmap(lambda at: model.density(at, rows).energy_above(reference, self.temper))(theta)
         if self.filed_by == "subset":
-            return jax.vmap(lambda at: model.energies_above(at, self.subset, reference)[0])(theta)
+            return jax.vmap(lambda at: model.energies_above(at, self.subset, reference, self.temper)[0])(theta)
 
         def fresh(args):
             key, at = args
@@ -173,7 +187,7 @@ def fresh_rows(key, rows, size):
 
 
 @lru_cache
-def program(target, proposal, batch_size, subset_size, penalised, looked_up_by):
+def program(target, proposal, batch_size, subset_size, penalised, looked_up_by, temper):
     """Applies a few steps to independent states, each with its own keys and batches. Cases alike share it."""
 
     def apply(keys, thetas, rung, store, step_size):
@@ -186,6 +200,7 @@ def program(target, proposal, batch_size, subset_size, penalised, looked_up_by):
             subset_size=subset_size,
             dim=1,
             dtype=thetas.dtype,
+            temper=temper,
         )
         kernel = equi_energy.kernel(settings)
 
@@ -217,7 +232,8 @@ def worst_distance(case, jump_probability):
     u = np.random.default_rng(7).permutation(case.law.quantiles(STATES))
     thetas = jnp.asarray(u[:, None] / case.target.scale, jnp.float32)
     step_size = jnp.asarray(case.step * case.temperatures[0] ** 0.5 / case.target.scale)
-    apply = program(case.target, case.proposal, case.batch_size, case.subset_size, case.penalised, case.looked_up_by)
+    rows = (case.batch_size, case.subset_size)
+    apply = program(case.target, case.proposal, *rows, case.penalised, case.looked_up_by, case.temper)
     keys = jax.random.split(jax.random.key(11), STATES)
     rung = case.rung._replace(jump_probability=jnp.float32(jump_probability))
     ends = apply(keys, thetas, rung, case.store(), step_size)
@@ -230,6 +246,9 @@ LANGEVIN = Case(Target(0), (2.0, 4.0), proposal=mintmc.Langevin(), step=1.0)
 # The noise of a jump is about n_eff (1 - 1/4)^2 (1 + 4) / m = 2.8, n_eff = 100.
 BATCHES = Case(Target(2000), (20.0, 80.0), batch_size=100, subset_size=50, edges=(1.0, 3.0))
 FED_BY_BATCHES = Case(Target(500), (5.0, 20.0), subset_size=50, edges=(1.0, 3.0))
+# A prior worth as much as the likelihood at the colder temperature, and a Jacobian worth four times as much.
+PRIOR = replace(BATCHES, target=Target(2000, base=1 / 20), temper="likelihood")
+JACOBIAN = replace(LANGEVIN, target=Target(0, base=2.0), step=0.5)
 RIGHT = {
     "density": DENSITY,
     "density, cut off": CUT_OFF,
@@ -243,6 +262,11 @@ RIGHT = {
 @pytest.mark.parametrize("name", RIGHT)
 def test_the_target_is_invariant(name, jump_probability):
     assert worst_distance(RIGHT[name], jump_probability) < LIMIT
+
+
+@pytest.mark.parametrize("case", [PRIOR, JACOBIAN], ids=["prior", "Jacobian"])
+def test_what_is_not_tempered_stays_as_it_is(case):
+    assert worst_distance(case, 0.5) < LIMIT
 
 
 NO_FLOORS = (-np.inf, -np.inf)
@@ -263,6 +287,8 @@ BROKEN = {
         replace(BATCHES, subset_size=100, filed_by="fresh", looked_up_by="test"),
         1.0,
     ),
+    "the prior is tempered": (replace(PRIOR, temper="posterior"), 0.5),
+    "no gradient of the Jacobian": (replace(JACOBIAN, has_base_gradient=False), 0.5),
     "fed by the wrong batches": (replace(FED_BY_BATCHES, fed_by=Law(80.0)), 1.0),
     "fed by batches, looked up by a fresh one": (replace(FED_BY_BATCHES, looked_up_by="fresh"), 1.0),
 }

@@ -21,13 +21,23 @@ def test_the_whole_ladder_has_no_gap():
     n = 100_000
     ladder = Ladder.mint(n, smallest_batch=1000, growth=1.4, alpha=0.9)
     sizes = np.array(ladder.rows(n))
-    assert len(ladder) == 15
-    assert sizes[0] == n
+    # 14 sizes from 1000 to 79371 = 1000 * 1.4^13; from T = 3.9 there are three more on all data down to 1.
+    assert len(ladder) == 18
+    assert (sizes[:4] == n).all()
     # Neighbours differ by the growth factor at most, up to rounding.
     assert (sizes[:-1] / sizes[1:] < 1.4 * 1.001).all()
     # T = n^(1 - alpha tau) with m = n^tau.
-    tau = np.log(sizes[1:]) / np.log(n)
-    np.testing.assert_allclose(ladder.temperatures[1:], n ** (1 - 0.9 * tau), rtol=1e-12)
+    tau = np.log(sizes[4:]) / np.log(n)
+    np.testing.assert_allclose(ladder.temperatures[4:], n ** (1 - 0.9 * tau), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "smallest", "alpha"), [(10_000, 500, 0.4), (100_000, 1000, 0.9), (1_000_000, 50, 0.99)])
+def test_temperatures_have_no_gap(n, smallest, alpha):
+    """MINTEE(500, alpha=0.4) once had T = 1 and 283.7 side by side at n = 1e4."""
+    temperatures = np.array(mintmc.MINTEE(smallest, alpha=alpha).for_data(n).ladder.temperatures)
+    assert (temperatures[1:] / temperatures[:-1] < 1.4**1.1).all()
+    # With a number of rungs the gap is the user's, as it is the paper's.
+    assert mintmc.MINTEE(smallest, alpha=alpha, rungs=3).for_data(n).ladder.temperatures[1] > 1.4**1.1
 
 
 def test_geometric_temperatures_have_equal_ratios():

@@ -20,7 +20,7 @@ from mintmc.proposals import Tuning
 from mintmc.samplers.parallel_tempering import ParallelTempering
 from truth import LIMIT, distance, gaussian_data, gaussian_log_likelihood
 
-N, STATES = 500, 20_000
+N, STATES, BASE = 500, 20_000, 200.0
 ROWS = jnp.asarray(gaussian_data(N))
 SMALL = jnp.asarray(gaussian_data(100))
 
@@ -29,9 +29,14 @@ def flat(theta):
     return jnp.zeros((), theta.dtype)
 
 
-def gaussian_mean(rows):
+def parabola(theta):
+    """A normal prior, or what stands for a Jacobian, worth BASE observations."""
+    return -0.5 * BASE * jnp.sum(theta**2)
+
+
+def gaussian_mean(rows, log_prior=None):
     """The model on rows beside their log-likelihoods at a reference state, and that state's density."""
-    posterior = mintmc.Posterior(gaussian_log_likelihood, rows)
+    posterior = mintmc.Posterior(gaussian_log_likelihood, rows, log_prior)
     model = posterior.model(lambda theta: theta[0], 1)
     at = jnp.array([0.05])
     referenced = Referenced(rows, model.each(at, rows))
@@ -41,17 +46,18 @@ def gaussian_mean(rows):
     return on_referenced, referenced, model.density(at, rows)
 
 
-def settings_of(rows, temperatures, sizes, **changes):
-    model, _, reference = gaussian_mean(rows)
+def settings_of(rows, temperatures, sizes, log_prior=None, **changes):
+    model, _, reference = gaussian_mean(rows, log_prior)
     settings = pt.Settings(
         model, mintmc.RandomWalk(), reference, temperatures, sizes, "deo", True, 1, jnp.zeros(()).dtype
     )
     return settings._replace(**changes)
 
 
-def density_settings(**changes):
+def density_settings(log_jacobian=None, **changes):
     """Two-dimensional standard normal density without data, tempered."""
-    model = mintmc.Posterior.from_density(lambda x: -0.5 * jnp.sum(x**2)).model(lambda theta: theta, 2)
+    density = mintmc.Posterior.from_density(lambda x: -0.5 * jnp.sum(x**2), log_jacobian)
+    model = density.model(lambda theta: theta, 2)
     settings = settings_of(SMALL, (1.0, 2.0, 5.0), (0, 0, 0), model=model, dim=2)
     return settings._replace(reference=Density(*jnp.zeros(3)), **changes)
 
@@ -61,6 +67,7 @@ BATCHES = settings_of(ROWS, (5.0, 10.0, 25.0), (50, 50, 30))
 MIXED = settings_of(ROWS, (5.0, 10.0, 25.0, 50.0), (N, N, 50, 30))
 FULL = settings_of(SMALL, (1.0, 2.0, 5.0), (100,) * 3)
 LANGEVIN = mintmc.Langevin()
+PRIOR = settings_of(ROWS, (5.0, 10.0, 25.0, 50.0), (N, N, 50, 30), parabola, temper="likelihood", proposal=LANGEVIN)
 
 
 def rows_of(settings):
@@ -70,7 +77,8 @@ def rows_of(settings):
 
 def spread(settings):
     """Standard deviation of each rung's target."""
-    return np.sqrt(np.array(settings.temperatures) / max(settings.model.n, 1))
+    base = BASE if settings.temper == "likelihood" else 0.0 if settings.model.log_jacobian is None else 0.2
+    return 1 / np.sqrt(max(settings.model.n, 1) / np.array(settings.temperatures) + base)
 
 
 def tuning_of(settings):
@@ -82,7 +90,7 @@ def start(thetas, batch, settings):
     exact, temperatures = settings.exact, jnp.asarray(settings.temperatures)
 
     def visit(theta, temperature):
-        target = Tempered(settings.model, temperature)
+        target = Tempered(settings.model, temperature, settings.temper)
         local = metropolis.Settings(target, settings.proposal, None, settings.model.n, settings.dim, settings.dtype)
         return metropolis.visit(theta, batch, local)
 
@@ -148,6 +156,11 @@ RIGHT = {
     "density, Langevin": (density_settings(proposal=LANGEVIN), whole_step),
     "mixed, Langevin": (MIXED._replace(proposal=LANGEVIN), whole_step),
     "batches, Langevin": (BATCHES._replace(proposal=LANGEVIN), whole_step),
+    "prior, Langevin": (PRIOR, whole_step),
+    "Jacobian, Langevin": (
+        density_settings(lambda x: -0.1 * jnp.sum(x**2), proposal=LANGEVIN),
+        whole_step,
+    ),
 }
 
 
@@ -175,7 +188,19 @@ def not_rescaled(key, state, batch, settings):
     return after._replace(gradient=after.gradient * (t / t[source])[: settings.exact, None])
 
 
+def prior_tempered(key, state, batch, settings):
+    """Swaps and moves of another law than that of the rungs, whose spread is still that of the likelihood alone."""
+    return whole_step(key, state, batch, settings._replace(temper="posterior"))
+
+
+def prior_in_swaps(key, state, batch, settings):
+    """Right moves, but the prior does not cancel where states change places."""
+    return swap_alone(key, state, batch, settings._replace(temper="posterior"))
+
+
 BROKEN = {
+    "prior tempered": (PRIOR, prior_tempered),
+    "prior in swaps": (PRIOR, prior_in_swaps),
     "no penalty": (BATCHES._replace(penalised=False), swap_alone),
     "wrong sign": (FULL, partial(swap_alone, swap=wrong_sign)),
     "wrong rung": (FULL, partial(swap_alone, swap=copied)),
@@ -270,9 +295,8 @@ MODES = mintmc.Posterior.from_density(
 def test_two_modes():
     sampler = ParallelTempering(mintmc.Ladder.geometric(hottest=40, rungs=5))
     # Every chain starts in the smaller mode, 14 standard deviations away from the other.
-    tree = mintmc.sample(
-        MODES, sampler, init=jnp.full(2, 5.0), draws=20_000, warmup=1000, chains=4, progress=False, seed=4
-    )
+    settings = {"draws": 20_000, "warmup": 1000, "chains": 4, "progress": False, "seed": 4}
+    tree = mintmc.sample(MODES, sampler, init=lambda key: jnp.full(2, 5.0), **settings)
     x = tree.posterior["theta"].values
     assert distance(x[..., 0] > 0, 0.3) < LIMIT
     assert distance(x[..., 1], 0.3 * 5 - 0.7 * 5) < LIMIT

@@ -106,7 +106,8 @@ class Runner:
         if self.progress:
             print(f"fifty-modes: {part}", file=sys.stderr, flush=True)
         settings = {"chains": self.sizes.chains} | settings
-        return sample(posterior, sampler, init=jnp.asarray(init), progress=self.progress, **settings)
+        # Every chain at the same point, as in the paper.
+        return sample(posterior, sampler, init=lambda key: jnp.asarray(init), progress=self.progress, **settings)
 
 
 def run_all(sizes: Scale, progress: bool) -> dict[str, Any]:

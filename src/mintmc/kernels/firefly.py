@@ -32,6 +32,7 @@ from mintmc.energy import Tempered
 from mintmc.kernels import bounds
 from mintmc.kernels.base import Info, Kernel
 from mintmc.kernels.bounds import Bound
+from mintmc.kernels.metropolis import impossible
 from mintmc.proposals import Point, Proposal, Tuning
 
 _BLOCK = 128
@@ -146,6 +147,7 @@ def _move_theta(noise, state, rows, tuning, settings) -> tuple[Decision, Array, 
     of_prior = target.prior(there.theta) - target.prior(state.theta)
     ratio = of_prior + of_bound / target.temperature + of_bright + log_q
     decision = decide(noise.test, ratio, jnp.zeros_like(ratio))
+    decision = impossible(decision, ~target.model.is_possible(there.theta))
     theta = jnp.where(decision.accepted, there.theta, state.theta)
     lit = here._replace(gaps=jnp.where(decision.accepted, proposed.gaps, here.gaps))
     return decision, theta, lit, proposed

@@ -2,6 +2,8 @@
 
 A gradient proposal reads one gradient batch for the whole move, forwards and back, and an acceptance test on
 batches reads an independent one: given the gradient batch, the proposal is then an ordinary q.
+
+A proposed state whose prior is zero is rejected whatever likelihood and gradient are there, and is no undefined move.
 """
 
 from __future__ import annotations
@@ -90,9 +92,22 @@ def visit(theta: Array, batch: Batch, settings: Settings) -> Point:
 
 def _decide(noise, here, there, log_q, memory, batch, settings) -> tuple[Decision, Any]:
     if settings.test is None:
-        ratio = settings.target.log_ratio(here.density, there.density) + log_q
+        ratio = settings.target.log_ratio(here.density, there.density)
+        # Nothing makes up for a density of zero, not even a log q that is not a number.
+        ratio = jnp.where(ratio == -jnp.inf, ratio, ratio + log_q)
         return decide(noise, ratio, jnp.zeros_like(ratio)), ()
-    return settings.test.decide(noise, here.theta, there.theta, log_q, memory, batch, settings.target)
+    decision, memory = settings.test.decide(noise, here.theta, there.theta, log_q, memory, batch, settings.target)
+    return impossible(decision, ~settings.target.model.is_possible(there.theta)), memory
+
+
+def impossible(decision: Decision, where: Array) -> Decision:
+    """The decision, but a certain rejection ``where`` the prior of the proposed state is zero."""
+    return decision._replace(
+        accepted=decision.accepted & ~where,
+        acceptance_rate=jnp.where(where, 0, decision.acceptance_rate),
+        log_ratio_noise=jnp.where(where, 0, decision.log_ratio_noise),
+        is_defined=decision.is_defined | where,
+    )
 
 
 def batches(settings: Settings) -> dict[str, int]:

@@ -31,6 +31,7 @@ from mintmc.acceptance.metropolis import decide, log_uniform
 from mintmc.data import Batch, Rows
 from mintmc.energy import Tempered
 from mintmc.kernels.base import Info, Kernel
+from mintmc.kernels.metropolis import impossible
 from mintmc.posterior import Params
 from mintmc.proposals import Point, Proposal, Tuning
 
@@ -136,6 +137,7 @@ def advance(noise: Noise, state: State, batch: Batch, tuning: Tuning, settings: 
     sums = _read(for_rows, here, there, bound, number, batch["all"], settings)
     ratio = target.prior(there) - target.prior(here) + sums.log_ratio + log_q
     decision = decide(noise.test, jnp.where(is_possible, ratio, jnp.nan), jnp.zeros_like(ratio))
+    decision = impossible(decision, ~target.model.is_possible(there))
     extras = {"kept": sums.kept, "bound_violations": sums.violations}
     theta = jnp.where(decision.accepted, there, here)
     return State(theta), Info(*decision[:4], 2 * number, None, extras)

@@ -1,13 +1,15 @@
 """One rung of the equi-energy sampler (Kou, Zhou & Wong 2006): a local move, or a jump into a ring of the hotter rung.
 
-With h the energy, rung k samples exp(-max(h, H_k) / T_k). A jump from x proposes a state y drawn uniformly from the
-states that the hotter rung k+1 left in the ring of x, and accepts it with log ratio
+With h the tempered part of the energy and B what is not tempered, rung k samples exp(B - max(h, H_k) / T_k). A jump
+from x proposes a state y drawn uniformly from the states that the hotter rung k+1 left in the ring of x, and accepts it
+with log ratio
 
-    (max(h(x), H_k) - max(h(y), H_k)) / T_k  -  (max(h(x), H_{k+1}) - max(h(y), H_{k+1})) / T_{k+1}.
+    (max(h(x), H_k) - max(h(y), H_k)) / T_k  -  (max(h(x), H_{k+1}) - max(h(y), H_{k+1})) / T_{k+1},
 
-If the rung reads all data this is exact, and it costs nothing where the hotter rung does too: density and gradient are
-kept beside the states. On batches both states are compared on one fresh batch, with the penalty for its noise, which is
-small because only 1/T_k - 1/T_{k+1} multiplies it. Without floors (H = -inf) the rungs are plainly tempered.
+in which B cancels. If the rung reads all data this is exact, and it costs nothing where the hotter rung does too:
+density and gradient are kept beside the states. On batches both states are compared on one fresh batch, with the
+penalty for its noise, which is small because only 1/T_k - 1/T_{k+1} multiplies it. Without floors (H = -inf) the rungs
+are plainly tempered.
 """
 
 from __future__ import annotations
@@ -51,6 +53,7 @@ class Settings(NamedTuple):
     subset_size: int  # rows that tell the hotter rung's rings apart; 0 where its energies are exact
     dim: int
     dtype: Any
+    temper: str = "posterior"
 
 
 class Noise(NamedTuple):
@@ -111,14 +114,25 @@ def advance(noise: Noise, state: State, batch: Batch, tuning: Any, settings: Set
 
 def _local(settings: Settings, rung: Rung | None) -> metropolis.Settings:
     """The Metropolis kernel of this rung's local moves."""
-    target = None if rung is None else _target(settings, rung, ((1 / rung.temperature, rung.floor),))
+    target = None if rung is None else _target(settings, rung)
     test = None if settings.batch_size is None else Common(settings.penalised)
     size = settings.batch_size or settings.model.n
     return metropolis.Settings(target, settings.proposal, test, size, settings.dim, settings.dtype)  # type: ignore[arg-type]
 
 
-def _target(settings: Settings, rung: Rung, terms: tuple[tuple[Array, Array], ...]) -> Truncated:
-    return Truncated(settings.model, rung.temperature, terms=terms, reference=settings.reference)
+def _target(settings: Settings, rung: Rung, exchange: bool = False) -> Truncated:
+    """Of local moves, or of jumps from the hotter rung."""
+    terms = [(1 / rung.temperature, rung.floor)]
+    if exchange:
+        terms.append((-1 / rung.hotter_temperature, rung.hotter_floor))
+    return Truncated(
+        settings.model,
+        rung.temperature,
+        settings.temper,
+        exchange,
+        terms=tuple(terms),
+        reference=settings.reference,
+    )
 
 
 def _move(noise: metropolis.Noise, state: State, batch: Batch, tuning: Any, settings: Settings) -> Outcome:
@@ -138,9 +152,8 @@ def _jump(noise: Noise, state: State, batch: Batch, settings: Settings) -> Outco
     is_empty = store.filled[ring] == 0
     log_uniform = jnp.where(is_empty, jnp.inf, noise.test)
     place = jnp.minimum((noise.pick * store.filled[ring]).astype(jnp.int32), store.filled[ring] - 1)
-    terms = ((1 / rung.temperature, rung.floor), (-1 / rung.hotter_temperature, rung.hotter_floor))
-    target = _target(settings, rung, terms)
-    found = States.unpacked(store.states[ring, place], settings.dim)
+    target = _target(settings, rung, exchange=True)
+    found = States.unpacked(store.states[ring, place], settings.dim, settings.model.log_jacobian is not None)
     theta = found.theta
     if settings.batch_size is not None:
         there = Point(theta)
@@ -149,7 +162,9 @@ def _jump(noise: Noise, state: State, batch: Batch, settings: Settings) -> Outco
         touched = 2 * settings.batch_size + settings.model.reference_rows(settings.batch_size)
     else:
         if found.density is not None:
-            gradient = None if found.gradient is None else found.gradient / rung.temperature
+            gradient = found.gradient
+            if gradient is not None:
+                gradient = _target(settings, rung).base_gradient(theta) + gradient / rung.temperature
             there, touched = Point(theta, gradient, found.density), 0
         else:
             there = metropolis.visit(theta, batch, _local(settings, rung))
@@ -167,9 +182,9 @@ def _ring(here: Point, store: Store, settings: Settings) -> Array:
     if store.edges.size == 0:
         return jnp.zeros((), jnp.int32)
     if store.subset is None:
-        energy = here.density.energy_above(settings.reference)
+        energy = here.density.energy_above(settings.reference, settings.temper)
     else:
-        energy, _ = settings.model.energies_above(here.theta, store.subset, settings.reference)
+        energy, _ = settings.model.energies_above(here.theta, store.subset, settings.reference, settings.temper)
     return ring_of(energy, store.edges).astype(jnp.int32)
 
 
@@ -180,14 +195,15 @@ def _energy(before: State, after: State, batch: Batch, settings: Settings) -> Ar
     has not seen it.
     """
     if settings.batch_size is None:
-        return after.point.density.energy_above(settings.reference)
-    return settings.model.energies_above(before.point.theta, batch["test"], settings.reference)[0]
+        return after.point.density.energy_above(settings.reference, settings.temper)
+    return settings.model.energies_above(before.point.theta, batch["test"], settings.reference, settings.temper)[0]
 
 
 def _snapshot(outcome: Outcome, rung: Rung, settings: Settings) -> dict[str, Array]:
     shown = {"energy": outcome.energy}
     if settings.batch_size is None and settings.proposal.uses_gradient:
-        shown["gradient"] = outcome.state.point.gradient * rung.temperature
+        here = outcome.state.point
+        shown["gradient"] = (here.gradient - _target(settings, rung).base_gradient(here.theta)) * rung.temperature
     return shown
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,6 +13,7 @@ from mintmc import check
 
 MOST_RUNGS = 10_000
 """Far more than anyone could run."""
+_TOLERATED = 0.1
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,8 @@ class Ladder:
     def mint(cls, n: int, smallest_batch: int, growth: float, alpha: float, rungs: int | None = None) -> Ladder:
         """The paper's ladder: batches m, m g, m g^2, ... at T = n^(1 - alpha log m / log n), and T = 1 on all data.
 
-        The paper stops after ``rungs`` = 7 of them and leaves a gap below; without ``rungs`` it goes on as long as
-        batches are smaller than n.
+        The paper stops after ``rungs`` = 7 of them and leaves a gap below. Without ``rungs`` it goes on as long as
+        batches are smaller than n, and from there to T = 1 with rungs on all data, in ratios of about ``growth``.
 
         Examples
         --------
@@ -69,6 +71,9 @@ class Ladder:
         [1.0, 19.41, 27.13, 37.93, 53.02, 74.06, 103.51]
         >>> ladder.batch_sizes
         (None, 5378, 3841, 2743, 1959, 1400, 1000)
+        >>> ladder = mintmc.Ladder.mint(100_000, smallest_batch=10_000, growth=2.0, alpha=0.9)
+        >>> [round(temperature, 2) for temperature in ladder.temperatures], ladder.batch_sizes
+        ([1.0, 1.98, 3.9, 7.27, 13.56, 25.12], (None, None, 80000, 40000, 20000, 10000))
         """
         n = check.integer("n", n, 3)
         smallest_batch = check.integer("smallest_batch", smallest_batch, 2, n - 1, "n - 1")
@@ -84,11 +89,14 @@ class Ladder:
         if most is not None and len(sizes) < most - 1:
             raise ValueError(f"rungs must be at most {len(sizes) + 1} for batches smaller than n, got {rungs}")
         sizes.reverse()
-        temperatures = [1.0, *(n / size**alpha for size in sizes)]
-        if any(b <= a for a, b in pairwise(temperatures)):
+        temperatures = [n / size**alpha for size in sizes]
+        if any(b <= a for a, b in pairwise([1.0, *temperatures])):
             got = f"growth={growth:g} and alpha={alpha:g} from smallest_batch={smallest_batch} on"
             raise ValueError(f"growth and alpha must be so large that temperatures differ, got {got}")
-        return cls(temperatures, [None, *sizes])
+        # A ratio that is a little larger than the others is no gap.
+        steps = math.ceil(math.log(temperatures[0]) / math.log(growth) - _TOLERATED) if most is None else 1
+        below = [temperatures[0] ** (step / steps) for step in range(1, steps)]
+        return cls([1.0, *below, *temperatures], [None, *[None] * len(below), *sizes])
 
     @classmethod
     def geometric(cls, hottest: float, rungs: int) -> Ladder:

@@ -1,9 +1,12 @@
 """Parallel tempering: all rungs of a ladder move side by side, and neighbours try to swap their states.
 
-With h the energy, rung k samples exp(-h / T_k). A scan is a local Metropolis move on every rung, then a swap of the
-states of rungs i and i+1 for all even i or for all odd i, each accepted with log ratio
+With h the tempered part of the energy and B what is not tempered, rung k samples exp(B - h / T_k). A scan is a local
+Metropolis move on every rung, then a swap of the states of rungs i and i+1 for all even i or for all odd i, each
+accepted with log ratio
 
-    (1/T_i - 1/T_{i+1}) (h(x_i) - h(x_{i+1})).
+    (1/T_i - 1/T_{i+1}) (h(x_i) - h(x_{i+1})),
+
+in which B cancels.
 
 *deo* takes even and odd pairs in turn, so that states are carried along the ladder; *seo* tosses a coin, and they
 diffuse (Okabe et al. 2001; Syed, Bouchard-Côté, Deligiannidis & Doucet 2022).
@@ -44,6 +47,14 @@ class State(NamedTuple):
     replica: Array  # (rungs,) which replica is on each rung
     visited: Array  # (rungs,) by replica: 0 nothing, 1 the hottest rung last, 2 rung 0 after the hottest
     scan: Array
+    lowest: Lowest
+
+
+class Lowest(NamedTuple):
+    """The lowest energy, above the reference, that any rung on all data has had, and the state there."""
+
+    energy: Array
+    theta: Array
 
 
 class Settings(NamedTuple):
@@ -58,6 +69,7 @@ class Settings(NamedTuple):
     penalised: bool
     dim: int
     dtype: Any
+    temper: str = "posterior"
 
     @property
     def rungs(self) -> int:
@@ -93,7 +105,10 @@ def init(theta: Array, batch: Batch, settings: Settings) -> State:
     rungs, exact = settings.rungs, settings.exact
     point = _visit(theta, 1.0, batch, settings) if exact else _unknown(theta, settings)
     point = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (exact, *leaf.shape)), point)
-    gradient = None if point.gradient is None else point.gradient / _temperatures(settings)[:exact, None]
+    gradient = point.gradient
+    if gradient is not None:
+        base = _target(settings, 1.0).base_gradient(theta)
+        gradient = base + (gradient - base) / _temperatures(settings)[:exact, None]
     return State(
         theta=jnp.broadcast_to(theta, (rungs, theta.size)),
         gradient=gradient,
@@ -101,6 +116,7 @@ def init(theta: Array, batch: Batch, settings: Settings) -> State:
         replica=jnp.arange(rungs, dtype=jnp.int32),
         visited=jnp.zeros(rungs, jnp.int32).at[-1].set(1),
         scan=jnp.zeros((), jnp.int32),
+        lowest=Lowest(jnp.asarray(jnp.inf, settings.dtype), theta),
     )
 
 
@@ -111,7 +127,10 @@ def advance(noise: Noise, state: State, batch: Batch, tuning: Tuning, settings: 
     tried = jnp.arange(settings.rungs - 1) % 2 == parity
     after, swaps = swap(noise.swap, moved, batch, tried, settings)
     visited, round_trips = _count_round_trips(after)
-    after = after._replace(visited=visited, scan=state.scan + 1)
+    energies = _energies(state, after, batch, settings)
+    lowest = _lower(state.lowest, energies[: settings.exact], after.theta)
+    after = after._replace(visited=visited, scan=state.scan + 1, lowest=lowest)
+    is_defined = local.is_defined.all() & (swaps.is_defined | ~tried).all()
     extras = {
         "rung_acceptance": local.acceptance_rate,
         "rung_noise": local.log_ratio_noise,
@@ -119,11 +138,12 @@ def advance(noise: Noise, state: State, batch: Batch, tuning: Tuning, settings: 
         "swap_rate": swaps.acceptance_rate,
         "swap_noise": swaps.log_ratio_noise,
         "round_trips": round_trips,
+        "undefined": (~local.is_defined).astype(jnp.int32).at[:-1].add(tried & ~swaps.is_defined),
     }
-    snapshot = {"rung_energy": _energies(state, after, batch, settings), "replica": after.replica}
+    snapshot = {"rung_energy": energies, "replica": after.replica, "hot_theta": after.theta[-1]}
     density = jax.tree.map(lambda leaf: leaf[0], after.density) if settings.exact else None
     touched = None if settings.exact == settings.rungs else _data_touched(tried, settings)
-    accepted, rate, noisiness, is_defined = (leaf[0] for leaf in local[:4])
+    accepted, rate, noisiness, _ = (leaf[0] for leaf in local[:4])
     return after, Info(accepted, rate, noisiness, is_defined, touched, density, extras, snapshot)
 
 
@@ -176,7 +196,10 @@ def swap(noise: Array, state: State, batch: Batch, tried: Array, settings: Setti
     known = jax.tree.map(lambda leaf: leaf[source[:exact]], known)
     if known.gradient is not None:
         # That of log pi at one temperature is not that at another.
-        known = known._replace(gradient=known.gradient * (temperatures[source] / temperatures)[:exact, None])
+        base = jax.vmap(_target(settings, 1.0).base_gradient)(known.theta)
+        ratio = (temperatures[source] / temperatures)[:exact, None]
+        carried = base + (known.gradient - base) * ratio
+        known = known._replace(gradient=jnp.where(ratio == 1, known.gradient, carried))
     theta, replica = state.theta[source], state.replica[source]
     return state._replace(theta=theta, gradient=known.gradient, density=known.density, replica=replica), decision
 
@@ -187,10 +210,10 @@ def _decide(noise: Array, theta: Array, density: Density, batch: Batch, tried: A
     between = jnp.asarray(-1 / np.diff(1 / np.asarray(settings.temperatures)), settings.dtype)
     pairs = max(density.prior.size - 1, 0)
     here, there = (jax.tree.map(lambda leaf, at=at: leaf[at : at + pairs], density) for at in (0, 1))
-    ratio = Tempered(settings.model, between[:pairs]).log_ratio(here, there)
+    ratio = _target(settings, between[:pairs], exchange=True).log_ratio(here, there)
     decisions = [decide(noise[:pairs], ratio, jnp.zeros_like(ratio))]
     for i in range(pairs, settings.rungs - 1):
-        rows, target = _swap_rows(batch, i, settings), Tempered(settings.model, between[i])
+        rows, target = _swap_rows(batch, i, settings), _target(settings, between[i], exchange=True)
         compare = partial(_compare, noise[i], theta[i : i + 2], rows, target, settings.penalised)
         untried = partial(decide, *jnp.zeros((3,), settings.dtype))
         decisions.append(_one_more(jax.lax.cond(tried[i], compare, untried)))
@@ -201,9 +224,13 @@ def _decide(noise: Array, theta: Array, density: Density, batch: Batch, tried: A
 def _local(settings: Settings, rung: int, temperature: float | Array | None = None) -> metropolis.Settings:
     """The Metropolis kernel of a rung's local moves."""
     size = settings.batch_sizes[rung]
-    target = Tempered(settings.model, settings.temperatures[rung] if temperature is None else temperature)
+    target = _target(settings, settings.temperatures[rung] if temperature is None else temperature)
     test = None if size == settings.model.n else Common(settings.penalised)
     return metropolis.Settings(target, settings.proposal, test, size, settings.dim, settings.dtype)
+
+
+def _target(settings: Settings, temperature: float | Array, exchange: bool = False) -> Tempered:
+    return Tempered(settings.model, temperature, settings.temper, exchange)
 
 
 def _temperatures(settings: Settings) -> Array:
@@ -216,9 +243,8 @@ def _visit(theta: Array, temperature: float, batch: Batch, settings: Settings) -
 
 def _unknown(theta: Array, settings: Settings) -> Point:
     """A point of which nothing is known, in the shape of one that all data were read for."""
-    zero = jnp.zeros((), settings.dtype)
     gradient = jnp.zeros_like(theta) if settings.proposal.uses_gradient else None
-    return Point(theta, gradient, Density(zero, zero, zero))
+    return Point(theta, gradient, settings.model.no_density(settings.dtype))
 
 
 def _compare(noise: Array, theta: Array, rows: Rows, target: Tempered, penalised: bool) -> Decision:
@@ -246,13 +272,24 @@ def _count_round_trips(state: State) -> tuple[Array, Array]:
     return visited.at[cold].set(jnp.where(visited[cold] > 0, 2, 0)), back
 
 
+def _lower(lowest: Lowest, energies: Array, theta: Array) -> Lowest:
+    """The lower of what was lowest and of the rungs with these exact energies, the first of ``theta``."""
+    if energies.size == 0:
+        return lowest
+    at = jnp.nanargmin(energies)
+    new = Lowest(energies[at], theta[at])
+    return jax.tree.map(partial(jnp.where, new.energy < lowest.energy), new, lowest)
+
+
 def _energies(before: State, after: State, batch: Batch, settings: Settings) -> Array:
     """Exact and of the new states, or estimated and of the old ones, which have not seen this step's batches."""
     estimated = [
-        settings.model.energies_above(before.theta[rung], batch[f"test{rung}"], settings.reference)[0][None]
+        settings.model.energies_above(before.theta[rung], batch[f"test{rung}"], settings.reference, settings.temper)[0][
+            None
+        ]
         for rung in range(settings.exact, settings.rungs)
     ]
-    return jnp.concatenate([after.density.energy_above(settings.reference), *estimated])
+    return jnp.concatenate([after.density.energy_above(settings.reference, settings.temper), *estimated])
 
 
 def batches(settings: Settings) -> dict[str, int]:

@@ -17,6 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -124,21 +125,22 @@ class States(NamedTuple):
     """States of a rung, with any leading axes; what is None is not known."""
 
     theta: Any
-    gradient: Any = None  # of the log posterior at T = 1; where the rung reads all data, for a gradient proposal
+    gradient: Any = None  # of -h, h what is tempered; where the rung reads all data, for a gradient proposal
     density: Density | None = None  # where the rung reads all data
 
     def packed(self) -> np.ndarray:
         """Each state as one row of numbers, parameters first."""
-        numbers = [np.asarray(number)[..., None] for number in self.density or ()]
+        numbers = [np.asarray(number)[..., None] for number in jax.tree.leaves(self.density)]
         gradient = [] if self.gradient is None else [self.gradient]
         return np.concatenate([self.theta, *gradient, *numbers], axis=-1)
 
     @classmethod
-    def unpacked(cls, rows: Array, dim: int) -> States:
+    def unpacked(cls, rows: Array, dim: int, with_jacobian: bool = False) -> States:
         """What was packed, of states with so many parameters."""
         rest = rows.shape[-1] - dim
-        gradient = rows[..., dim : 2 * dim] if rest > len(Density._fields) else None
-        density = Density(*(rows[..., -i] for i in range(len(Density._fields), 0, -1))) if rest else None
+        numbers = len(Density._fields) - (not with_jacobian)
+        gradient = rows[..., dim : 2 * dim] if rest > numbers else None
+        density = Density(*(rows[..., -i] for i in range(numbers, 0, -1))) if rest else None
         return cls(rows[..., :dim], gradient, density)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,13 +17,14 @@ class LadderFacts:
 
     temperatures: tuple[float, ...]
     batch_sizes: tuple[int, ...]
-    energy: np.ndarray  # (rung, chain, draw), above that of the reference
+    energy: np.ndarray  # (rung, chain, draw), of what is tempered, above that of the reference
     rates: dict[str, np.ndarray]
     round_trips: np.ndarray | None = None  # (chain,)
     replica: np.ndarray | None = None  # (rung, chain, draw)
     ring_occupancy: np.ndarray | None = None  # (rung, chain, ring), shares
     ring_edges: np.ndarray | None = None  # (rung, chain, edge), above the reference
-    attributes: dict[str, float] = field(default_factory=dict)
+    landmarks: dict[str, np.ndarray] = field(default_factory=dict)  # (chain,) or (chain, parameter)
+    attributes: dict[str, Any] = field(default_factory=dict)
 
 
 def ladder_group(facts: LadderFacts) -> xarray.Dataset:
@@ -39,6 +40,7 @@ def ladder_group(facts: LadderFacts) -> xarray.Dataset:
         "replica": (("rung", "chain", "draw"), facts.replica),
         "ring_occupancy": (("rung", "chain", "ring"), facts.ring_occupancy),
         "ring_edges": (("rung", "chain", "edge"), facts.ring_edges),
+        **{name: (("chain", "parameter")[: values.ndim], values) for name, values in facts.landmarks.items()},
     }
     known = {name: entry for name, entry in named.items() if entry[1] is not None}
     rungs, chains, draws = facts.energy.shape

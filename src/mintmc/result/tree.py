@@ -82,7 +82,7 @@ class Draws:
         if record.data_touched is not None:
             self.data_touched[here] = record.touched[kept]
         if record.density is not None:
-            self.energy[here] = -sum(np.asarray(part)[kept].astype(np.float64) for part in record.density)
+            self.energy[here] = jax.tree.map(lambda part: np.asarray(part)[kept], record.density).energy()
         for kind in ("extras", "snapshot"):
             for name, values in getattr(record, kind).items():
                 getattr(self, kind)[name][here] = np.asarray(values)[kept]

@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
 
 from mintmc import check
 from mintmc.posterior import Posterior
 from mintmc.proposals import Proposal, RandomWalk
-from mintmc.result.diagnose import settings_of
+from mintmc.result.diagnose import draws_group, settings_of
 from mintmc.result.modes import batch_means, standard_error
+from mintmc.result.tree import variables
+from mintmc.run.initial import initial_states
+from mintmc.run.lane import key_of
 from mintmc.run.sample import sample
 from mintmc.samplers import MetropolisHastings
 
@@ -98,15 +102,29 @@ def audit_rung(
     if settings_of(tree).get("truncate"):
         raise ValueError("tree must be of a run with truncate=False: the energies of its rungs are cut off, got True")
     temperature = float(ladder["temperature"][rung])
-    sampler = MetropolisHastings(RandomWalk() if proposal is None else proposal, temperature)
+    temper = ladder.attrs["energy_of"]
+    sampler = MetropolisHastings(RandomWalk() if proposal is None else proposal, temperature, temper)
     full: Any = sample(
         posterior, sampler, init=init, draws=draws, warmup=warmup, chains=chains, seed=seed, progress=False
     )
     energies = full["sample_stats"]["energy"].values - ladder.attrs["reference_energy"]
+    if temper == "likelihood":
+        energies = energies + _log_priors(posterior, full, init)
     ladder_energy, ladder_error = _mean_and_error(ladder["energy"].values[rung])
     full_energy, full_error = _mean_and_error(energies)
     difference = (ladder_energy - full_energy) / (full_energy - float(energies.min()))
     return Audit(rung, temperature, ladder_energy, ladder_error, full_energy, full_error, difference)
+
+
+def _log_priors(posterior: Posterior, full: Any, init: Any) -> np.ndarray:
+    """The log prior of every draw (chain, draw): what the energy has beside the likelihood."""
+    group = full[draws_group(full)]
+    thetas, unravel, _ = initial_states(init, group.sizes["chain"], key_of(0))
+    dim = thetas[0].size
+    shape = (group.sizes["chain"], group.sizes["draw"])
+    parts = [group[name].values.reshape(*shape, -1) for name in variables(np.zeros(dim), unravel)]
+    log_prior = jax.jit(jax.vmap(posterior.model(unravel, dim).log_prior))
+    return np.asarray(log_prior(np.concatenate(parts, axis=-1).reshape(-1, dim)), float).reshape(shape)
 
 
 def _mean_and_error(energies: np.ndarray) -> tuple[float, float]:

@@ -33,22 +33,36 @@ class Standing(NamedTuple):
 
 
 def audit_run(
-    posterior: Posterior, standings: Mapping[int, Standing], tree: xarray.DataTree, unravel: Callable, seed: int
+    posterior: Posterior,
+    standings: Mapping[int, Standing],
+    tree: xarray.DataTree,
+    unravel: Callable,
+    seed: int,
+    audited: Callable[[], object],
 ) -> list[dict[str, Any]]:
-    """Audit the moves of a finished run: one entry for each rung on batches, or one for a run without a ladder."""
+    """Audit the moves of a finished run: one entry for each rung on batches, or one for a run without a ladder.
+
+    ``audited`` is called after each.
+    """
     found = []
     for rung, standing in standings.items():
         settings: Any = standing.settings
         # Rungs read rows beside their likelihoods at a reference; here rows are read as they are.
         target = replace(settings.target, model=posterior.model(unravel, settings.dim))
         settings = settings._replace(target=target)
-        if not isinstance(settings, Settings):
-            step = float(tree["sample_stats"]["step_size"].mean())
-            found.append({"rung": rung, **audit_steps(posterior, settings, _flat(tree, settings, unravel), step, seed)})
-            continue
-        trial = (_of_rung if "ladder" in tree.children else _of_draws)(posterior.n, settings, standing, tree, unravel)
-        found.append({"rung": rung, **audit_moves(posterior, trial, seed).to_json()})
+        found.append({"rung": rung, **_audit(posterior, settings, standing, tree, unravel, seed)})
+        audited()
     return found
+
+
+def _audit(
+    posterior: Posterior, settings: Any, standing: Standing, tree: Any, unravel: Callable, seed: int
+) -> dict[str, Any]:
+    if not isinstance(settings, Settings):
+        step = float(tree["sample_stats"]["step_size"].mean())
+        return audit_steps(posterior, settings, _flat(tree, settings, unravel), step, seed)
+    trial = (_of_rung if "ladder" in tree.children else _of_draws)(posterior.n, settings, standing, tree, unravel)
+    return audit_moves(posterior, trial, seed).to_json()
 
 
 def _of_draws(n: int, settings: Settings, standing: Standing, tree: Any, unravel: Callable) -> Trial:

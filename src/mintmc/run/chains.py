@@ -11,17 +11,18 @@ import json
 import math
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
 import numpy as np
 from jax import Array
 
+from mintmc.energy import Density
 from mintmc.result.ladder import LadderFacts
 from mintmc.result.tree import Draws
 from mintmc.run import adapt, count, program
 from mintmc.run.audit_run import Standing
+from mintmc.run.landmarks import Landmarks
 from mintmc.run.lane import (
     PASSES_PER_SHUFFLE,
     LaneState,
@@ -63,13 +64,15 @@ class ChainRun:
         self.undefined = 0
         self.audit: list[dict[str, Any]] | None = None
         self.rung_sums = {name: np.zeros((len(task.sampler.ladder), chains)) for name in _SUMMED if task.reference}
+        self.landmarks = Landmarks(task) if task.reference else None
+        self.starts_touched = [0] * chains
 
     @property
     def lanes(self) -> int:
         """Programs that may run at once."""
         return self.crew.lanes(len(self.task.thetas))
 
-    def compile(self, pool: ThreadPoolExecutor, room: int) -> None:
+    def compile(self, session: Session, room: int) -> None:
         """Start the chains and compile the programs that run them; ``room`` is for draws not yet saved."""
         kernel, task = self.kernel, self.task
         programs = program.build(kernel, self.batching, task.thin, self.capacity, task.warmup, task.dim)
@@ -80,17 +83,20 @@ class ChainRun:
             state = self.crew.taken(start(*self.crew.given((self._key(Purpose.start, chain), theta)), self.rows))
             adaptation = None if kernel.proposal is None else adapt.start(kernel.proposal, theta, first_step)
             self.states.append(LaneState(state, adaptation, adapt.tuning(adaptation, final=True)))
+        if self.landmarks is not None:
+            self.starts_touched = [self.landmarks.begin(c, _of_rung_0(s.state)) for c, s in enumerate(self.states)]
         state, adaptation, tuning = self.states[0]
         others = (*self.crew.given((self._key(Purpose.draw, 0), *ints(0, 0))), self.rows)
         kinds: list[tuple[Callable, Any]] = [(programs.warm, adaptation)] if task.warmup else []
         kinds.append((programs.draw, tuning))
         compiling = [
-            pool.submit(compile_program, self.crew.program(function), *self.crew.given((state, step)), *others)
+            session.pool.submit(compile_program, self.crew.program(function), *self.crew.given((state, step)), *others)
             for function, step in kinds
         ]
         self.warm_program, self.draw_program = compiling[0].result(), compiling[-1].result()
         touched = kernel.touched and kernel.touched * task.thin
-        self.kept = Draws.empty(len(task.thetas), room, self.draw_program.out_info[1], touched)
+        record, _ = _apart(self.draw_program.out_info[1])
+        self.kept = Draws.empty(len(task.thetas), room, record, touched)
 
     def warm_up(self, session: Session) -> None:
         """Adapt every chain's step size and preconditioner, then freeze them."""
@@ -102,6 +108,7 @@ class ChainRun:
             accepted = count.rate_total(totals.acceptance)
             self.warmup_totals[chain] += accepted, count.total(totals.touched)
             self.states[chain] = LaneState(state, adaptation, tuning)
+            self._note(chain, state)
             return float(accepted) / (last - first)
 
         def done(last: int) -> None:
@@ -120,8 +127,10 @@ class ChainRun:
             given = self.crew.given((state, tuning, self._key(Purpose.draw, chain), *ints(first, last)))
             state, record = self.crew.taken(self.draw_program(*given, self.rows))
             here = first - self.saved, last - self.saved
-            self.kept.write(chain, *here, jax.tree.map(np.asarray, record))
+            record, hot = _apart(jax.tree.map(np.asarray, record))
+            self.kept.write(chain, *here, record)
             self.states[chain] = LaneState(state, adaptation, tuning)
+            self._note(chain, state, hot if hot is None else hot[: last - first])
             return float(self.kept.acceptance_rate[chain, slice(*here)].mean())
 
         def done(last: int) -> None:
@@ -136,11 +145,14 @@ class ChainRun:
     def checkpoint(self) -> Any:
         """Everything that the rest of the run depends on, as a pytree of arrays."""
         at = np.array([self.warmed, self.drawn, self.undefined])
-        return at, self.states, self.warmup_totals, self.rung_sums
+        landmarks = None if self.landmarks is None else self.landmarks.checkpoint()
+        return at, self.states, self.warmup_totals, self.rung_sums, landmarks
 
     def restore(self, checkpoint: Any) -> None:
         """Go on from a checkpoint."""
-        at, self.states, self.warmup_totals, self.rung_sums = checkpoint
+        at, self.states, self.warmup_totals, self.rung_sums, landmarks = checkpoint
+        if self.landmarks is not None:
+            self.landmarks.restore(landmarks)
         self.warmed, self.drawn, self.undefined = (int(count) for count in at)
         self.saved = self.drawn
 
@@ -150,11 +162,11 @@ class ChainRun:
     def facts(self) -> dict[str, Any]:
         """What else the tree should know."""
         tunings = [s.tuning for s in self.states]
-        setup = np.full(len(tunings), self.kernel.init_touched)
+        setup = self.kernel.init_touched + np.array(self.starts_touched)
         setup[0] += self.task.reference_touched
         steps = (self.kernel.touched or 0) * self.task.warmup
         return {
-            "undefined_moves": self.undefined,
+            "undefined_moves": int(self.rung_sums["undefined"].sum()) if self.rung_sums else self.undefined,
             "audit": json.dumps(self.audit),
             "data_touched_audit": sum(entry["data_touched"] for entry in self.audit or ()),
             "step_size": [np.asarray(t.step_size).tolist() for t in tunings if t is not None],
@@ -183,7 +195,7 @@ class ChainRun:
 
     def ladder_facts(self) -> LadderFacts | None:
         """What happened on every rung, where one step moves them all."""
-        if self.task.reference is None:
+        if self.landmarks is None:
             return None
         ladder, snapshot, steps = self.task.sampler.ladder, self.kept.snapshot, self.drawn * self.task.thin
         sums, kept = self.rung_sums, slice(0, self.drawn - self.saved)
@@ -193,9 +205,11 @@ class ChainRun:
                 "log_ratio_noise": sums["rung_noise"] / steps,
                 "swap_rate": sums["swap_rate"] / sums["swaps"],
                 "swap_noise": sums["swap_noise"] / sums["swaps"],
+                "undefined_moves": sums["undefined"],
             }
         return LadderFacts(
-            attributes={"reference_energy": self.task.reference_energy},
+            attributes={"reference_energy": self.task.reference_energy, "energy_of": self.task.energy_of},
+            landmarks=self.landmarks.facts(),
             temperatures=ladder.temperatures,
             batch_sizes=ladder.rows(self.task.posterior.n),
             energy=np.moveaxis(snapshot["rung_energy"][:, kept].astype(float), -1, 0),
@@ -227,7 +241,8 @@ class ChainRun:
     ) -> None:
         """Run all chains from ``first`` to ``total``, or until interrupted, in stretches of about the same time."""
         chains = len(self.task.thetas)
-        phase = session.display.phase(name, total * chains, first * chains)
+        later = (self.task.draws - self.drawn) * self.task.thin * chains if name == "warm-up" else 0
+        phase = session.display.phase(name, total * chains, first * chains, later=later)
         size = _FIRST_STRETCH
         while first < total:
             at = offset + first * thin
@@ -247,6 +262,14 @@ class ChainRun:
             session.saver.save_if_due(self, full=last == room())
             first = last
 
+    def _note(self, chain: int, state: Any, hot: np.ndarray | None = None) -> None:
+        """What to remember of a stretch on a ladder: its lowest state, and draws of the hottest rung."""
+        if self.landmarks is None:
+            return
+        self.landmarks.lower(0, chain, np.asarray(state.lowest.energy)[None], np.asarray(state.lowest.theta)[None])
+        if hot is not None:
+            self.landmarks.wander(chain, hot)
+
     def _shuffle(self, epoch: int) -> None:
         """Have the rows of an epoch at hand."""
         if epoch != self.epoch:
@@ -256,8 +279,20 @@ class ChainRun:
         return key_of(self.task.seed, purpose, self.task.first_chain + chain)
 
 
-_COUNTED = ("swaps", "round_trips")
+_COUNTED = ("swaps", "round_trips", "undefined")
 _SUMMED = ("rung_acceptance", "rung_noise", "swap_rate", "swap_noise", *_COUNTED)
+
+
+def _of_rung_0(state: Any) -> Density | None:
+    """The density of rung 0 where one step moves all rungs; None if it reads batches."""
+    return jax.tree.map(lambda leaf: leaf[0], state.density) if state.density.prior.size else None
+
+
+def _apart(record: Any) -> tuple[Any, Any]:
+    """The record that is kept, and the states of the hottest rung, of which a few moments are; None if no ladder."""
+    snapshot = dict(record.snapshot)
+    hot = snapshot.pop("hot_theta", None)
+    return record._replace(snapshot=snapshot), hot
 
 
 def _next_size(size: int, seconds: float, capacity: int) -> int:

@@ -1,4 +1,4 @@
-"""Where chains start: one point for all, a function of a key, or one point for each."""
+"""Where chains start: around one point, at a function of a key, or at one point for each."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from mintmc.posterior import Params, Posterior, flatten
 from mintmc.result.tree import check_names
 
 _ROWS_TO_TRY = 10_000
+_HALVINGS = 20
 
 
 @dataclass(frozen=True)
@@ -50,27 +51,51 @@ def initial_states(init: Any, chains: int, key: Array) -> tuple[list[Array], Cal
     return [theta for theta, _ in flat], flat[0][1], each[0]
 
 
-def check_start(posterior: Posterior, thetas: list[Array], unravel: Callable[[Array], Params]) -> None:
-    """Refuse a log density that is not a scalar, or not finite where a chain starts (on at most 10,000 rows)."""
-    posterior.check_functions(unravel(thetas[0]), "init")
-    prior_name = "log_prior" if posterior.data else "log_density"
-    model = posterior.model(unravel, thetas[0].size)
-    distinct = {theta.tobytes(): theta for theta in map(np.asarray, thetas)}.values()
-    for theta in distinct:
-        prior = float(model.log_prior(jnp.asarray(theta)))
-        if not np.isfinite(prior):
-            at = check.shown(unravel(jnp.asarray(theta)))
-            raise ValueError(f"{prior_name} must be finite at init, got {prior} at {at}")
-    if posterior.data is None or posterior.log_likelihood is None:
-        return
-    some = posterior.data.read(0, min(_ROWS_TO_TRY, posterior.n))
-    each = jax.jit(model.each)
-    for theta in distinct:
-        values = np.asarray(each(theta, some))
-        if not np.isfinite(values).all():
-            row = int(np.flatnonzero(~np.isfinite(values))[0])
-            at = check.shown(unravel(jnp.asarray(theta)))
-            raise ValueError(f"log_likelihood must be finite at init, got {values[row]} for row {row} at {at}")
+def is_one_point(init: Any) -> bool:
+    """Whether it is one params pytree, for all chains."""
+    return not isinstance(init, PerChain) and not callable(init)
+
+
+class Start:
+    """Where chains may start: refuses a log density that is not a scalar, or not finite (on at most 10,000 rows)."""
+
+    def __init__(self, posterior: Posterior, unravel: Callable[[Array], Params], theta: Array):
+        posterior.check_functions(unravel(theta), "init")
+        self.unravel, self.model = unravel, posterior.model(unravel, theta.size)
+        self.without_data = jax.jit(self.model.without_data)
+        self.prior_name = "log_prior" if posterior.data else "log_density"
+        self.each: Callable | None = None
+        if posterior.data is None or posterior.log_likelihood is None:
+            return
+        some = posterior.data.read(0, min(_ROWS_TO_TRY, posterior.n))
+        each = jax.jit(self.model.each)
+        self.each = lambda theta: np.asarray(each(theta, some))
+
+    def check(self, theta: Array) -> None:
+        """Refuse a point where a chain cannot start."""
+        if fault := self.fault(theta):
+            raise ValueError(f"{fault} at {check.shown(self.unravel(theta))}")
+
+    def fault(self, theta: Array) -> str | None:
+        """What speaks against starting at a point, in words."""
+        prior, jacobian = self.without_data(theta)
+        for name, value in ((self.prior_name, prior), ("log_jacobian", jacobian)):
+            if value is not None and not np.isfinite(value):
+                return f"{name} must be finite at init, got {value}"
+        values = np.zeros(0) if self.each is None else self.each(theta)
+        wrong = np.flatnonzero(~np.isfinite(values))
+        return (
+            f"log_likelihood must be finite at init, got {values[wrong[0]]} for row {wrong[0]}" if wrong.size else None
+        )
+
+    def dispersed(self, thetas: list[Array], scale: float, key: Array) -> list[Array]:
+        """The first point as it is, the others shifted by normal numbers of this scale, or halves of it that fit."""
+        apart = thetas[:1]
+        for chain, theta in enumerate(thetas[1:], start=1):
+            shift = scale * jax.random.normal(jax.random.fold_in(key, chain), theta.shape, theta.dtype)
+            tries = (theta + shift / 2**halvings for halvings in range(_HALVINGS))
+            apart.append(next((there for there in tries if self.fault(there) is None), theta))
+        return apart
 
 
 def _split(params: Params, chains: int) -> list[Params]:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
@@ -81,7 +80,12 @@ class Task(NamedTuple):
     @property
     def reference_energy(self) -> float:
         """What the energies of a ladder are counted from."""
-        return -float(np.sum([np.float64(part) for part in self.reference or ()]))
+        return 0.0 if self.reference is None else float(self.reference.energy(self.energy_of))
+
+    @property
+    def energy_of(self) -> str:
+        """What a ladder tempers, and so what its energies are of: "posterior" or "likelihood"."""
+        return self.posterior.model(self.unravel, self.dim).tempered(self.sampler.temper)
 
     def batching(self, kernel: Kernel) -> Batching:
         """How the batches of a kernel are drawn: from rows in memory, or from a file."""

@@ -201,6 +201,12 @@ def part_path(out: str | Path, index: int) -> Path:
     return Path(f"{out}.part-{index}")
 
 
+def _ring_groups(parts: list[Any]) -> dict[str, int]:
+    """How many sets of rings all processes have; none shares them with another."""
+    counts = [part["ladder"].attrs["ring_groups"] for part in parts if "ring_groups" in part["ladder"].attrs]
+    return {"ring_groups": sum(int(count) for count in counts)} if counts else {}
+
+
 def wait_for_all(name: str) -> None:
     """Go on only when every process has come this far."""
     from jax.experimental.multihost_utils import sync_global_devices
@@ -236,6 +242,7 @@ def join_parts(out: str | Path, record: dict[str, Any]) -> None:
             )
             groups[name] = whole.assign_coords(chain=np.arange(whole.sizes["chain"])).load()
             groups[name].attrs |= attributes if "draw" in whole.dims and name != "ladder" else {}
+            groups[name].attrs |= _ring_groups(parts) if name == "ladder" else {}
         store.append(xarray.DataTree.from_dict(groups))
         done = piece.stop
         store.commit(attributes, {**record, "drawn": done}, [])

@@ -96,6 +96,8 @@ def model_fingerprint(posterior: Posterior, params: Params) -> str:
             digest.update(np.asarray(constant).tobytes())
 
     add(posterior.log_prior, params)
+    if posterior.log_jacobian is not None:
+        add(posterior.log_jacobian, params)
     if posterior.data is not None and posterior.log_likelihood is not None:
         add(posterior.log_likelihood, params, jax.tree.map(lambda leaf: leaf[0], posterior.data.read(0, 1)))
     return digest.hexdigest()[:16]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import as_completed
 from typing import Any
 
 import jax
@@ -17,13 +17,14 @@ import numpy as np
 
 from mintmc.acceptance.minibatch import Common
 from mintmc.data import Supplied
-from mintmc.energy import Referenced, Tempered
+from mintmc.energy import Model, Referenced, Tempered
 from mintmc.kernels.metropolis import Settings
 from mintmc.ladder.rings import States, Store, fixed_edges
 from mintmc.result.ladder import LadderFacts
 from mintmc.result.tree import Draws
 from mintmc.run import adapt, count, program, tally
 from mintmc.run.audit_run import Standing
+from mintmc.run.landmarks import Landmarks
 from mintmc.run.lane import (
     PASSES_PER_SHUFFLE,
     LaneState,
@@ -38,6 +39,9 @@ from mintmc.run.lane import (
 from mintmc.run.rungs import empty_rings, fixed_subset, places, shelf
 from mintmc.run.schedule import Round, draw_round, warmup_rounds
 from mintmc.samplers import EquiEnergy
+
+_OVERHEAD = 200
+"""Of a step that reads next to nothing, in rows."""
 
 
 class LadderRun:
@@ -80,6 +84,7 @@ class LadderRun:
         self.warmup_touched = np.zeros((rungs, chains))
         self.audit: list[dict[str, Any]] | None = None
         self.sums = tally.nothing(rungs, chains)
+        self.landmarks = Landmarks(task)
 
     @property
     def lanes(self) -> int:
@@ -91,16 +96,26 @@ class LadderRun:
         """Rounds of warm-up that are done."""
         return min(self.rounds_done, len(self.warmup_rounds))
 
-    def compile(self, pool: ThreadPoolExecutor, room: int) -> None:
+    def compile(self, session: Session, room: int) -> None:
         """Start all rungs of all chains and compile their programs; ``room`` is for draws not yet saved."""
-        rungs = range(len(self.ladder))
+        rungs, chains = range(len(self.ladder)), range(len(self.task.thetas))
         # Rungs that differ in temperature only share their programs.
         kinds = [(self.sizes[k], self.sizes[min(k + 1, rungs[-1])], self.steps[k]) for k in rungs]
-        programs = {kind: self._program(k) for k, kind in enumerate(kinds)}
+        first = {kind: kinds.index(kind) for kind in kinds}
+        phase = session.display.phase("compiling", 2 * len(first))
+        programs = {kind: self._program(k) for kind, k in first.items()}
         starts = {kind: jax.jit(built.init) for kind, built in programs.items()}
-        chains = range(len(self.task.thetas))
-        self.states = [[self._start(k, chain, starts[kinds[k]]) for chain in chains] for k in rungs]
-        compiling = {kind: pool.submit(self._compile, programs[kind], k) for k, kind in enumerate(kinds)}
+        self.states = []
+        for k in rungs:
+            self.states.append([self._start(k, chain, starts[kinds[k]]) for chain in chains])
+            session.display.advance(phase, int(first[kinds[k]] == k))
+        self.starts_touched = [
+            self.landmarks.begin(chain, self.states[0][chain].state.point.density if self.is_exact(0) else None)
+            for chain in chains
+        ]
+        compiling = {kind: session.pool.submit(self._compile, programs[kind], k) for kind, k in first.items()}
+        for _ in as_completed(compiling.values()):
+            session.display.advance(phase, 1)
         self.programs = [compiling[kind].result() for kind in kinds]
         self.file_energy = jax.jit(self._subset_energies)
         self.kept = Draws.empty(len(chains), room, self.programs[0][1].out_info[1], None)
@@ -111,7 +126,14 @@ class LadderRun:
         """Start the rungs one after the other; each adapts its step size, then feeds the next."""
         rounds, chains = self.warmup_rounds, len(self.task.thetas)
         done = sum(r.work for r in rounds[: self.rounds_done])
-        phase = session.display.phase("warm-up", sum(r.work for r in rounds) * chains, done * chains)
+        costs = [self._round_cost(r) * chains for r in rounds]
+        phase = session.display.phase(
+            "warm-up",
+            sum(r.work for r in rounds) * chains,
+            done * chains,
+            cost=sum(costs[self.rounds_done :]),
+            later=self._draws_cost(self.task.draws - self.drawn),
+        )
         for r in rounds[self.rounds_done :]:
             if session.interrupt.requested:
                 return
@@ -125,7 +147,8 @@ class LadderRun:
 
     def collect(self, session: Session) -> None:
         """Make the draws."""
-        phase = session.display.phase("draws", self.task.draws * self.lanes, self.drawn * self.lanes)
+        cost = self._draws_cost(self.task.draws - self.drawn)
+        phase = session.display.phase("draws", self.task.draws * self.lanes, self.drawn * self.lanes, cost=cost)
         room = self.kept.theta.shape[1]
         before, length = len(self.warmup_rounds), self.sampler.round_length
         while self.drawn < self.task.draws and not session.interrupt.requested:
@@ -142,11 +165,12 @@ class LadderRun:
         """Everything that the rest of the run depends on, as a pytree of arrays."""
         at = np.array([self.rounds_done, self.drawn, *self.made])
         rings = [[ring.checkpoint() for ring in group] for group in self.rings[1:-1]]
-        return at, self.states, rings, self.fresh, self.warmup_touched, self.sums
+        return at, self.states, rings, self.fresh, self.warmup_touched, self.sums, self.landmarks.checkpoint()
 
     def restore(self, checkpoint: Any) -> None:
         """Go on from a checkpoint."""
-        at, self.states, rings, self.fresh, self.warmup_touched, self.sums = checkpoint
+        at, self.states, rings, self.fresh, self.warmup_touched, self.sums, landmarks = checkpoint
+        self.landmarks.restore(landmarks)
         self.rounds_done, self.drawn, *self.made = (int(count) for count in at)
         self.saved = self.drawn
         for k, group in enumerate(rings, start=1):
@@ -165,6 +189,7 @@ class LadderRun:
         """What else the tree should know."""
         setup = np.array([[kernel.init_touched] for kernel in self.kernels]) + self.warmup_touched
         setup[0, 0] += self.task.reference_touched
+        setup[0] += self.starts_touched
         tunings = [[float(state.tuning.step_size) for state in states if state.tuning] for states in self.states]
         return {
             "undefined_moves": int(self.sums["undefined"].sum()),
@@ -181,14 +206,15 @@ class LadderRun:
         proposal, test = self.task.proposal, Common(self.sampler.penalty)
         return {
             k: Standing(
-                Settings(
-                    Tempered(model, self.ladder.temperatures[k]), proposal, test, self.sizes[k], theta.size, theta.dtype
-                ),
+                Settings(self._tempered(model, k), proposal, test, self.sizes[k], theta.size, theta.dtype),
                 [np.asarray(s.state.point.theta) for s in self.states[k]],
                 [s.tuning for s in self.states[k]],
             )
             for k in rungs
         }
+
+    def _tempered(self, model: Model, k: int) -> Tempered:
+        return Tempered(model, self.ladder.temperatures[k], self.task.energy_of)
 
     def ladder_facts(self) -> LadderFacts:
         """What happened on every rung."""
@@ -196,7 +222,12 @@ class LadderRun:
         seen = np.array([[self.rings[k][self._group(c)].seen for c in chains] for k in range(len(self.ladder))])
         edges = [[self.rings[k][self._group(c)].known_edges for c in chains] for k in range(1, len(self.ladder))]
         return LadderFacts(
-            attributes={"reference_energy": self.task.reference_energy},
+            attributes={
+                "reference_energy": self.task.reference_energy,
+                "energy_of": self.task.energy_of,
+                "ring_groups": self._groups,
+            },
+            landmarks=self.landmarks.facts(),
             temperatures=self.ladder.temperatures,
             batch_sizes=self.sizes,
             energy=self.energy[:, :, : self.drawn - self.saved],
@@ -204,6 +235,10 @@ class LadderRun:
             ring_occupancy=seen / np.maximum(seen.sum(axis=2, keepdims=True), 1),
             ring_edges=np.array([edges[0], *edges]),
         )
+
+    def is_exact(self, k: int) -> bool:
+        """Whether a rung reads all data."""
+        return self.sizes[k] == self.task.posterior.n
 
     @property
     def _groups(self) -> int:
@@ -218,25 +253,30 @@ class LadderRun:
         # Colder rungs take longer: they go first, so that no core waits long for another at the end.
         jobs = [session.pool.submit(self._warm, r.warming, chain, r) for chain in chains if r.warming is not None]
         jobs += [session.pool.submit(self._draw, k, chain, r) for k in r.drawing for chain in chains]
-        rates = [job.result() for job in jobs]
+        for job in as_completed(jobs):
+            session.display.advance(phase, r.last - r.first, *job.result())
         self.task.check_reads()
         for k in r.drawing:
             self.made[k] += r.last - r.first
         if r.ends:
             self._file(r)
             self.rounds_done += 1
-        session.display.advance(phase, r.work * len(chains), float(np.mean(rates)))
 
-    def _warm(self, k: int, chain: int, r: Round) -> float:
+    def _warm(self, k: int, chain: int, r: Round) -> tuple[float, float]:
+        """A rung's part of a round; returns its acceptance rate and its cost."""
         state, adaptation, tuning = self.states[k][chain]
         key = key_of(self.task.seed, Purpose.warmup, self.task.first_chain + chain, k)
         warm = self.programs[k][0]
         state, adaptation, totals = warm(state, adaptation, key, *ints(r.first, r.last), self._supplies(k, chain))
         self.states[k][chain] = LaneState(state, adaptation, tuning)
         self.warmup_touched[k, chain] += count.total(totals.touched)
-        return float(count.rate_total(totals.acceptance)) / (r.last - r.first)
+        if self.is_exact(k):
+            self.landmarks.at(k, chain, state.point.density, state.point.theta)
+        rate = float(count.rate_total(totals.acceptance)) / (r.last - r.first)
+        return rate, (r.last - r.first) * self._cost(k, warming=True)
 
-    def _draw(self, k: int, chain: int, r: Round) -> float:
+    def _draw(self, k: int, chain: int, r: Round) -> tuple[float, float]:
+        """The same for draws."""
         state, adaptation, tuning = self.states[k][chain]
         key = key_of(self.task.seed, Purpose.draw, self.task.first_chain + chain, k)
         first, last = self.made[k], self.made[k] + r.last - r.first
@@ -255,7 +295,9 @@ class LadderRun:
             # To tell which ring a state belongs to took the rows of the subset.
             touched += len(subset.log_likelihood)
         self._keep(k, chain, r, record, touched)
-        return float(record.statistics[:, 1].mean())
+        if self.is_exact(k):
+            self.landmarks.lower(k, chain, record.snapshot["energy"], record.theta)
+        return float(record.statistics[:, 1].mean()), (last - first) * self._cost(k)
 
     def _file(self, r: Round) -> None:
         """Extend the rings by the states of this round."""
@@ -277,6 +319,8 @@ class LadderRun:
         self.touched[k, chain, first:last] = touched
         if k == 0:
             self.kept.write(chain, first, last, record)
+        if k == len(self.ladder) - 1:
+            self.landmarks.wander(chain, record.theta)
         tally.add(self.sums, k, chain, record, touched, self.task.thin * self.steps[k])
 
     def _freeze(self, k: int) -> None:
@@ -308,7 +352,24 @@ class LadderRun:
     def _subset_energies(self, thetas: Any, subset: Referenced) -> Any:
         model, reference = self.task.posterior.model(self.task.unravel, self.task.dim), self.task.reference
         assert reference is not None
-        return jax.lax.map(lambda theta: model.energies_above(theta, subset, reference)[0], thetas)
+        temper = self.task.energy_of
+        return jax.lax.map(lambda theta: model.energies_above(theta, subset, reference, temper)[0], thetas)
+
+    def _cost(self, k: int, warming: bool = False) -> float:
+        """About how long a draw of a rung takes, or a step of its warm-up, in rows read."""
+        proposal, n = self.sampler.proposal, self.task.posterior.n
+        gradients = proposal.visits + 1 if proposal.uses_gradient else 0
+        rows = proposal.visits * n if self.is_exact(k) else (2 + gradients) * self.sizes[k]
+        return (_OVERHEAD + rows) * (1 if warming else self.task.thin * self.steps[k])
+
+    def _round_cost(self, r: Round) -> float:
+        rungs = [self._cost(k) for k in r.drawing] + (
+            [] if r.warming is None else [self._cost(r.warming, warming=True)]
+        )
+        return (r.last - r.first) * sum(rungs)
+
+    def _draws_cost(self, draws: int) -> float:
+        return draws * len(self.task.thetas) * sum(self._cost(k) for k in range(len(self.ladder)))
 
     def _store(self, k: int, group: int) -> Store:
         return self.rings[k][group].store(self.subsets[k])

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from mintmc.data import distinct
-from mintmc.energy import Density, Referenced
+from mintmc.energy import Referenced
 from mintmc.ladder.equi_energy import Rung
 from mintmc.ladder.rings import Rings, States, ring_count, subset_size
 from mintmc.run.lane import Task
@@ -44,8 +43,7 @@ def fixed_subset(task: Task, size: int) -> Referenced | None:
 def empty_rings(task: Task, edges: tuple[float, ...] | None, exact: bool, name: str | None = None) -> Rings:
     """Rings for the states of a rung; ``exact`` if it reads all data. With a name they live on disk if the run does."""
     sampler, theta = task.sampler, np.zeros(task.dim, task.thetas[0].dtype)
-    number: Any = np.zeros((), theta.dtype)
-    density = Density(number, number, number) if exact else None
+    density = task.posterior.model(task.unravel, task.dim).no_density(theta.dtype) if exact else None
     gradient = theta if exact and sampler.proposal.uses_gradient else None
     path = None if task.folder is None or name is None else task.folder / "rings" / f"{name}.npy"
     count = ring_count(sampler.rings, sampler.ladder)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,17 +14,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from mintmc import check
-from mintmc.energy import Density
 from mintmc.lock import locked
 from mintmc.posterior import Posterior
+from mintmc.proposals import Custom
 from mintmc.result.tree import RunFacts, build_tree
 from mintmc.run.audit_run import audit_run
 from mintmc.run.chains import ChainRun
 from mintmc.run.clock import Clock
 from mintmc.run.encode import decode, is_readable
-from mintmc.run.initial import PerChain, check_start, initial_states
+from mintmc.run.initial import PerChain, Start, initial_states, is_one_point
 from mintmc.run.interrupt import Interrupt
 from mintmc.run.lane import Purpose, Session, Task, cores, key_of, workers
+from mintmc.run.outline import outline
 from mintmc.run.processes import agree, check_sharers, join_parts, own_chains, part_path, wait_for_all
 from mintmc.run.progress import Display
 from mintmc.run.provenance import differences, machines_of, provenance
@@ -62,8 +65,12 @@ def sample(
     sampler
         How: ``MINT``, ``MetropolisHastings``, ``EquiEnergy``, any other (see docs/samplers.md).
     init
-        One params pytree (every chain starts there), a function ``key -> params`` (called once a chain), or
-        ``PerChain(params)`` with a leading axis of chains.
+        One params pytree, a function ``key -> params`` (called once a chain), or ``PerChain(params)`` with a leading
+        axis of chains. One point is where the first chain starts; the others start around it, at distances of
+        sqrt(T/n) in every parameter (T that of the hottest rung on a ladder; sqrt(T) for a density), or closer where
+        the density would be zero. Such chains do not disagree about modes that are farther apart: give each a start
+        of its own (``PerChain``, or draws from the prior) if there may be any. With a ``Custom`` proposal all start
+        at that point.
     draws, warmup
         Recorded draws of each chain, and steps before them in which step size and preconditioner are adapted.
     chains
@@ -115,8 +122,8 @@ def sample(
 def _sample(held, posterior, sampler, init, draws, warmup, chains, thin, seed, out, progress, audit) -> xarray.DataTree:
     """The same with arguments that were checked; ``held`` lets go of the locks at the end."""
     clock = Clock()
-    thetas, unravel, example = initial_states(init, chains, key_of(seed, Purpose.init))
-    task = _task(posterior, sampler, thetas, unravel, example, seed, draws, warmup, thin)
+    task = _task(posterior, sampler, init, chains, seed, draws, warmup, thin)
+    thetas, unravel = task.thetas, task.unravel
     processes = jax.process_count()
     if processes > chains and _passes_over_all(task):
         task, processes = task._replace(sharers=check_sharers()), 1  # all make the same run
@@ -148,6 +155,8 @@ def _sample(held, posterior, sampler, init, draws, warmup, chains, thin, seed, o
         clock.add(store.done["seconds"])
 
     before = None if store is None else store.done
+    display = Display(progress)
+    display.say(outline(task, type(sampler).__name__))
     task = task._replace(folder=None if store is None else store.path, is_new=before is None)
     run: ChainRun | LadderRun = (LadderRun if isinstance(task.sampler, EquiEnergy) else ChainRun)(task)
 
@@ -160,9 +169,9 @@ def _sample(held, posterior, sampler, init, draws, warmup, chains, thin, seed, o
 
     machines = machines_of(before)
     saver = Saver(store, tree_of, {**record, "draws": draws, "machines": machines}, clock, task.crew.writes)
-    with Display(progress) as display, Interrupt() as interrupt, workers(cores(run.lanes)) as pool:
+    with display, Interrupt() as interrupt, workers(cores(run.lanes)) as pool:
         session = Session(pool, display, interrupt, saver)
-        run.compile(pool, saver.room(draws, len(task.thetas), task.dim))
+        run.compile(session, saver.room(draws, len(task.thetas), task.dim))
         saver.restore(run)
         task.crew.meet("restored")
         clock.start("warmup")
@@ -172,9 +181,11 @@ def _sample(held, posterior, sampler, init, draws, warmup, chains, thin, seed, o
         saver.save(run)
         clock.stop()
         if audit and run.drawn == draws and task.crew.writes:
-            display.phase("audit", total=None)
+            standings = run.standings()
+            phase = display.phase("audit", len(standings))
             made = tree_of(run) if here is None else open_run(here)
-            run.audit = audit_run(posterior, run.standings(), made, unravel, seed)
+            audited = partial(display.advance, phase, 1)
+            run.audit = audit_run(posterior, standings, made, unravel, seed, audited)
             saver.save(run)
     if out is not None and jax.process_count() > 1:
         wait_for_all("all are finished")
@@ -241,19 +252,27 @@ def resume(
     return sample(posterior, sampler, init=init, draws=wanted, out=path, progress=progress, audit=audit, **shared)
 
 
-def _task(posterior, sampler, thetas, unravel, example, seed, draws, warmup, thin) -> Task:
+def _task(posterior, sampler, init, chains, seed, draws, warmup, thin) -> Task:
     """Check everything before anything compiles."""
+    key = key_of(seed, Purpose.init)
+    thetas, unravel, example = initial_states(init, chains, key)
     if isinstance(sampler, MINTEE):
         check_has_data(posterior)
         sampler = sampler.for_data(posterior.n)
     sampler.check(posterior, example)
-    check_start(posterior, thetas, unravel)
+    start = Start(posterior, unravel, thetas[0])
+    for theta in {theta.tobytes(): theta for theta in map(np.asarray, thetas)}.values():
+        start.check(jnp.asarray(theta))
+    if is_one_point(init) and not isinstance(getattr(sampler, "proposal", None), Custom):
+        ladder = getattr(sampler, "ladder", None)
+        temperature = sampler.target_temperature(posterior.n) if ladder is None else ladder.temperatures[-1]
+        thetas = start.dispersed(thetas, math.sqrt(temperature / max(posterior.n, 1)), key)
     reference, read = None, 0
     if hasattr(sampler, "ladder"):
         at = example if sampler.reference is None else sampler.reference
-        zero = jnp.zeros((), thetas[0].dtype)
         absolute = posterior.data is None and sampler.reference is None
-        reference = Density(zero, zero, zero) if absolute else posterior.density(at)
+        no_density = posterior.model(unravel, thetas[0].size).no_density(thetas[0].dtype)
+        reference = no_density if absolute else posterior.density(at)
         read = posterior.n
         if min(sampler.ladder.rows(posterior.n)) < posterior.n:
             # In memory once more, for every row by itself; on disk each batch finds out as it is read.

@@ -43,4 +43,5 @@ def rates(sums: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
             "jump_share": sums["jumps"] / sums["steps"],
             "empty_rings": sums["empty_rings"] / sums["jumps"],
             "data_touched": sums["touched"],
+            "undefined_moves": sums["undefined"],
         }

@@ -47,6 +47,7 @@ def tune_ladder(
     rounds: int = 4,
     chains: int = 2,
     seed: int = 0,
+    temper: str | None = None,
     progress: bool = False,
 ) -> Ladder:
     """Fit the temperatures and batch sizes of a ladder to a posterior.
@@ -70,6 +71,8 @@ def tune_ladder(
         Pilot runs: draws of each (and as many steps of warm-up), how often the temperatures are refitted, and chains.
     seed
         The same seed gives the same ladder.
+    temper
+        As the sampler that the ladder is for.
     progress
         Show a progress bar for every pilot.
 
@@ -90,14 +93,16 @@ def tune_ladder(
     settings = {"init": init, "draws": draws, "warmup": draws, "chains": chains, "progress": progress}
     ladder = Ladder.geometric(hottest, rungs)
     for round_ in range(rounds):
-        pilot = sample(posterior, ParallelTempering(ladder, proposal), seed=seed + round_, **settings)["ladder"]
+        sampler = ParallelTempering(ladder, proposal, temper=temper)
+        pilot = sample(posterior, sampler, seed=seed + round_, **settings)["ladder"]
         rejections = np.clip(1 - _over_chains(pilot, "swap_rate")[:-1], 0, 1)
         ladder = Ladder(even_temperatures(ladder.temperatures, rejections, rungs).tolist())
     n = posterior.n
     if n < 2 * _FEWEST:
         return ladder
     size = min(n // 2, max(_FEWEST, n // 50))
-    pilot = sample(posterior, _Probe(ladder, proposal, size=size), seed=seed + rounds, **settings)["ladder"]
+    probe = _Probe(ladder, proposal, temper=temper, size=size)
+    pilot = sample(posterior, probe, seed=seed + rounds, **settings)["ladder"]
     # Swaps with the hotter rung are decided on this one's batches; the hottest has none (NaN).
     measured = np.fmax(_over_chains(pilot, "log_ratio_noise"), _over_chains(pilot, "swap_noise"))
     reads = 2 + (proposal.visits + 1 if proposal.uses_gradient else 0)
@@ -140,11 +145,11 @@ class _Probe(ParallelTempering):
         roles = ("test", "gradient") if self.proposal.uses_gradient else ("test",)
         temperatures = np.asarray(self.ladder.temperatures)
         between = jnp.asarray(-1 / np.diff(1 / temperatures), theta.dtype)
-        proposal = on_vectors(self.proposal, unravel, ravel)
+        proposal, temper = on_vectors(self.proposal, unravel, ravel), model.tempered(self.temper)
 
         def local_noise(at: tuple) -> Array:
             temperature, noise, theta, tuning, batch = at
-            target = Tempered(model, temperature)
+            target = Tempered(model, temperature, temper)
             local = metropolis.Settings(target, proposal, Common(True), self.size, theta.size, theta.dtype)
             state = metropolis.State(Point(theta), ())
             return metropolis.advance(noise, state, batch, tuning, local)[1].log_ratio_noise
@@ -155,7 +160,7 @@ class _Probe(ParallelTempering):
             at = (jnp.asarray(temperatures, theta.dtype), noise.local, state.theta, tuning)
             local = jax.lax.map(lambda at: local_noise((*at, rows)), at)
             swap = jax.lax.map(
-                lambda at: Tempered(model, at[0]).difference(at[1], at[2], batch["test"]).noise,
+                lambda at: Tempered(model, at[0], temper, exchange=True).difference(at[1], at[2], batch["test"]).noise,
                 (between, state.theta[:-1], state.theta[1:]),
             )
             extras = info.extras | {"rung_noise": local, "swap_noise": swap * info.extras["swaps"]}

@@ -72,6 +72,12 @@ def check_proposal_kind(proposal: Any) -> None:
         raise TypeError(f"proposal must be {_PROPOSALS}, got {check.shown(proposal)}")
 
 
+def check_temper_fits(temper: str | None, posterior: Posterior) -> None:
+    """Refuse to temper a likelihood that is not there."""
+    if posterior.data is None and temper == "likelihood":
+        raise ValueError("temper must be 'posterior' for a density without data, got 'likelihood'")
+
+
 def check_proposal_fits(proposal: Any, posterior: Posterior, params: Params) -> None:
     """Refuse a proposal that cannot move these params."""
     if isinstance(proposal, Custom):

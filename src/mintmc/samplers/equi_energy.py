@@ -10,14 +10,14 @@ from jax import Array
 
 from mintmc import check
 from mintmc.data import BATCHINGS
-from mintmc.energy import Density, Model
+from mintmc.energy import TEMPERS, Density, Model
 from mintmc.kernels.base import Kernel
 from mintmc.ladder import equi_energy
 from mintmc.ladder.ladder import MOST_RUNGS, Ladder
 from mintmc.ladder.rings import QuantileRings, RingRule, SpacedRings, check_rings, ring_count, subset_size
 from mintmc.posterior import Params, Posterior, check_alike, check_counted, flatten
 from mintmc.proposals import Langevin, Proposal, RandomWalk
-from mintmc.samplers.base import check_proposal_fits, check_settings, on_vectors
+from mintmc.samplers.base import check_proposal_fits, check_settings, check_temper_fits, on_vectors
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class EquiEnergy:
     proposal
         Of local moves; its step size is adapted for each rung.
     jump_probability
-        How often a rung tries to jump: one number, or one for each rung. Jumps between rungs that read all data cost
-        nothing and may be frequent.
+        How often a rung tries to jump: one number below 1, or one for each rung. Jumps between rungs that read all
+        data cost nothing and may be frequent.
     rings
         How states are sorted by energy: ``QuantileRings``, ``SpacedRings`` (the paper's rule), or edges, as
         energies above that of ``reference``.
@@ -59,6 +59,9 @@ class EquiEnergy:
         Steps that each rung makes for one of rung 0's; hot rungs are cheap and may make more.
     batching
         "shuffled" or "uniform".
+    temper
+        "likelihood" leaves the prior as it is on every rung, so that hot rungs stay within it; "posterior" divides the
+        whole energy by T, as the paper does. By default the likelihood, where there are data and a prior.
 
     Examples
     --------
@@ -83,6 +86,7 @@ class EquiEnergy:
     round_length: int = 500
     steps: Sequence[int] | None = None
     batching: str = "shuffled"
+    temper: str | None = None
 
     def __post_init__(self) -> None:
         check.instance("ladder", self.ladder, Ladder, "a mintmc.Ladder")
@@ -105,6 +109,7 @@ class EquiEnergy:
         check_counted(posterior)
         check_proposal_fits(self.proposal, posterior, params)
         check_reference(self.reference, params)
+        check_temper_fits(self.temper, posterior)
 
     def target_temperature(self, n: int) -> float:
         """The temperature of the distribution that its draws come from."""
@@ -143,6 +148,7 @@ class EquiEnergy:
             subset_size=subset_size(hotter, model.n, ring_count(self.rings, self.ladder)),
             dim=theta.size,
             dtype=theta.dtype,
+            temper=model.tempered(self.temper),
         )
         return equi_energy.kernel(settings)
 
@@ -159,8 +165,10 @@ class MINTEE:
     smallest_batch, growth, alpha
         As in ``Ladder.mint``.
     rungs
-        Number of rungs; by default as many as reach T = 1 without a gap.
-    proposal, jump_probability, rings, capacity, share_rings, truncate, penalty, reference, feed, round_length, batching
+        Number of rungs, with a gap below the last; by default as many as reach T = 1 without one.
+    proposal, jump_probability, rings, capacity, share_rings, truncate, penalty, reference, feed, round_length
+        As in ``EquiEnergy``.
+    batching, temper
         As in ``EquiEnergy``.
 
     Examples
@@ -169,7 +177,7 @@ class MINTEE:
     >>> sampler = mintmc.MINTEE(smallest_batch=1000, growth=1.4, alpha=0.9)
     >>> ladder = sampler.for_data(100_000).ladder
     >>> len(ladder), round(ladder.temperatures[-1], 1), ladder.batch_sizes[-1]
-    (15, 199.5, 1000)
+    (18, 199.5, 1000)
     """
 
     smallest_batch: int
@@ -187,6 +195,7 @@ class MINTEE:
     feed: int | None = None
     round_length: int = 500
     batching: str = "shuffled"
+    temper: str | None = None
 
     def __post_init__(self) -> None:
         check.integer("smallest_batch", self.smallest_batch, 2)
@@ -217,6 +226,7 @@ class MINTEE:
             rings=SpacedRings(c=10.0),
             truncate=True,
             penalty=False,
+            temper="posterior",
         )
         return replace(paper, **changes)
 
@@ -245,19 +255,20 @@ def check_coupling(sampler: EquiEnergy | MINTEE) -> None:
         check.integer("feed", sampler.feed, 1, most=check.LARGEST_COUNT)
     check.integer("round_length", sampler.round_length, 1, most=check.LARGEST_COUNT)
     check.choice("batching", sampler.batching, BATCHINGS)
+    check_temper(sampler.temper)
     if sampler.truncate and isinstance(sampler.rings, QuantileRings):
         raise ValueError(f"rings must be SpacedRings or edges with truncate=True, got {check.shown(sampler.rings)}")
 
 
 def _check_jumps(sampler: EquiEnergy | MINTEE) -> None:
-    """A probability, or a sequence of them."""
+    """A probability, or a sequence of them. A rung that does nothing but jump knows only the states of the hotter one."""
     given: Any = sampler.jump_probability
     if (isinstance(given, Sequence) and not isinstance(given, (str, bytes))) or getattr(given, "ndim", 0) > 0:
         listed = check.listed("jump_probability", given)
-        given = tuple(check.number("jump_probability", each, 0, 1, closed=(True, True)) for each in listed)
+        given = tuple(check.number("jump_probability", each, 0, 1, closed=(True, False)) for each in listed)
         object.__setattr__(sampler, "jump_probability", given)
     else:
-        check.number("jump_probability", given, 0, 1, closed=(True, True))
+        check.number("jump_probability", given, 0, 1, closed=(True, False))
 
 
 def check_reference(reference: Params | None, params: Params) -> None:
@@ -268,3 +279,9 @@ def check_reference(reference: Params | None, params: Params) -> None:
     if given != wanted:
         raise ValueError(f"reference must have {wanted} parameters like init, got {given}")
     check_alike("reference", reference, params)
+
+
+def check_temper(temper: str | None) -> None:
+    """Refuse what is no way to temper."""
+    if temper is not None:
+        check.choice("temper", temper, TEMPERS)

@@ -16,7 +16,7 @@ from mintmc.kernels import metropolis
 from mintmc.kernels.base import Kernel
 from mintmc.posterior import Params, Posterior, check_counted
 from mintmc.proposals import Proposal, RandomWalk
-from mintmc.samplers.base import check_has_data, check_proposal_fits, check_settings, on_vectors
+from mintmc.samplers.base import check_has_data, check_proposal_fits, check_settings, check_temper_fits, on_vectors
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,7 @@ class MetropolisHastings:
 
     def check(self, posterior: Posterior, params: Params) -> None:
         """Refuse settings that do not fit the posterior or its parameters."""
-        if posterior.data is None and self.temper == "likelihood":
-            raise ValueError("temper must be 'posterior' for a density without data, got 'likelihood'")
+        check_temper_fits(self.temper, posterior)
         check_counted(posterior)
         check_proposal_fits(self.proposal, posterior, params)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import jax.numpy as jnp
 from jax import Array
 
 from mintmc import check
@@ -16,8 +15,8 @@ from mintmc.ladder import parallel_tempering
 from mintmc.ladder.ladder import Ladder
 from mintmc.posterior import Params, Posterior, check_counted
 from mintmc.proposals import Proposal, RandomWalk
-from mintmc.samplers.base import check_proposal_fits, check_settings, on_vectors
-from mintmc.samplers.equi_energy import check_reference
+from mintmc.samplers.base import check_proposal_fits, check_settings, check_temper_fits, on_vectors
+from mintmc.samplers.equi_energy import check_reference, check_temper
 
 
 @dataclass(frozen=True)
@@ -44,6 +43,9 @@ class ParallelTempering:
         density without data are absolute).
     batching
         "shuffled" or "uniform".
+    temper
+        "likelihood" leaves the prior as it is on every rung, so that hot rungs stay within it; "posterior" divides the
+        whole energy by T, as the paper does. By default the likelihood, where there are data and a prior.
 
     Examples
     --------
@@ -61,6 +63,7 @@ class ParallelTempering:
     penalty: bool = True
     reference: Params | None = None
     batching: str = "shuffled"
+    temper: str | None = None
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -68,6 +71,7 @@ class ParallelTempering:
         check.choice("scheme", self.scheme, parallel_tempering.SCHEMES)
         check.flag("penalty", self.penalty)
         check.choice("batching", self.batching, BATCHINGS)
+        check_temper(self.temper)
 
     def check(self, posterior: Posterior, params: Params) -> None:
         """Refuse settings that do not fit the posterior or its parameters."""
@@ -75,6 +79,7 @@ class ParallelTempering:
         check_counted(posterior)
         check_proposal_fits(self.proposal, posterior, params)
         check_reference(self.reference, params)
+        check_temper_fits(self.temper, posterior)
 
     def target_temperature(self, n: int) -> float:
         """The temperature of the distribution that its draws come from."""
@@ -88,16 +93,16 @@ class ParallelTempering:
         self, model: Model, theta: Array, unravel: Callable, ravel: Callable, *, reference: Density | None = None
     ) -> Kernel:
         """The kernel of one chain; without a reference, energies are absolute."""
-        zero = jnp.zeros((), theta.dtype)
         settings = parallel_tempering.Settings(
             model=model,
             proposal=on_vectors(self.proposal, unravel, ravel),
-            reference=Density(zero, zero, zero) if reference is None else reference,
+            reference=model.no_density(theta.dtype) if reference is None else reference,
             temperatures=tuple(self.ladder.temperatures),
             batch_sizes=self.ladder.rows(model.n),
             scheme=self.scheme,
             penalised=self.penalty,
             dim=theta.size,
             dtype=theta.dtype,
+            temper=model.tempered(self.temper),
         )
         return parallel_tempering.kernel(settings)
