@@ -95,7 +95,10 @@ GOOD = {
     "Langevin": (mintmc.Langevin, {}),
     "MetropolisHastings": (mintmc.MetropolisHastings, {}),
     "ParallelTempering": (mintmc.ParallelTempering, {"ladder": LADDER}),
-    "PerChain": (lambda params: run(POSTERIOR, init=mintmc.PerChain(params)), {"params": np.zeros(1)}),
+    "PerChain": (
+        lambda params, apart: run(POSTERIOR, init=mintmc.PerChain(params, apart)),
+        {"params": np.zeros(1), "apart": True},
+    ),
     "Polynomial": (mintmc.Polynomial, {"a": 0.1, "b": 1.0, "gamma": 0.6}),
     "Polynomial.between": (mintmc.Polynomial.between, {"first": 0.1, "last": 0.01, "steps": 100}),
     "Posterior": (mintmc.Posterior, {"log_likelihood": log_likelihood, "data": X}),

@@ -33,7 +33,7 @@ def test_landmarks(name):
     )
     ladder, with_prior = tree.ladder, name.endswith("posterior")
     assert ladder.attrs["energy_of"] == ("posterior" if with_prior else "likelihood")
-    np.testing.assert_array_equal(ladder.start, STARTS[:, None])
+    np.testing.assert_array_equal(tree.start.theta, STARTS)
     np.testing.assert_allclose(ladder.start_energy, energy(STARTS.astype(float), with_prior), atol=1e-3)
     # The reference is the first start: energies are counted from its own.
     np.testing.assert_allclose(

@@ -103,16 +103,16 @@ def settings_of(tree: xarray.DataTree) -> dict[str, Any]:
     return json.loads(tree.attrs["sampler_settings"])
 
 
-def start_spread(tree: Any, scale: Any) -> float:
-    """How far apart chains started, in units of ``scale`` (a dataset): of the parameter in which they differ most."""
-    if "start" not in tree.children or tree["start"].sizes["chain"] < 2:
-        return 0.0
+def started_apart(tree: Any, scale: Any) -> bool:
+    """Whether the user chose starts that differ, in units of ``scale`` (by parameter), in some parameter at least."""
+    if not tree.attrs.get("starts_apart") or "start" not in tree.children or tree["start"].sizes["chain"] < 2:
+        return False
     starts = tree["start"].to_dataset()
     spreads = [
         np.max(starts[name].std("chain", ddof=1).values / np.maximum(scale[name].values, np.finfo(np.float32).tiny))
         for name in starts.data_vars
     ]
-    return float(max(spreads))
+    return float(max(spreads)) >= APART
 
 
 def _thinned(draws: Any) -> Any:
@@ -204,7 +204,7 @@ def _about_moves(numbers: dict[str, float], settings: dict) -> Iterator[str]:
 
 
 def _notes(tree: Any, judged: Any) -> Iterator[str]:
-    if "ladder" not in tree.children and start_spread(tree, judged.std(("chain", "draw"))) < APART:
+    if "ladder" not in tree.children and not started_apart(tree, judged.std(("chain", "draw"))):
         yield (
             "the chains started in one place: a mode that none of them reached would not be seen; "
             "start them apart (init=key -> params, or PerChain) to find out"

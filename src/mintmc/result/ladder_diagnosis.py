@@ -10,14 +10,13 @@ import numpy as np
 from mintmc import check
 from mintmc.acceptance.penalty import implied_temperature
 from mintmc.result.diagnose import (
-    APART,
     MAX_HEATING,
     MAX_NOISE,
     MIN_ESS_PER_CHAIN,
     Diagnosis,
     draws_group,
     settings_of,
-    start_spread,
+    started_apart,
 )
 from mintmc.result.law import audits
 from mintmc.result.modes import agreement
@@ -165,7 +164,7 @@ def _about_starts(tree: Any, ladder: Any) -> Iterator[str]:
     if "hot_sd" not in ladder:
         return
     hot = _by_name(tree, ladder["hot_sd"].values.mean(axis=0))
-    if start_spread(tree, hot) < APART:
+    if not started_apart(tree, hot):
         yield (
             "the chains started in one place, so that they agree says nothing about modes that none of them reached: "
             "start them apart, over the range of the hottest rung (init=key -> params, or PerChain)"
@@ -218,13 +217,18 @@ def _about_lower_states(tree: Any, ladder: Any) -> Iterator[str]:
     draws = tree[draws_group(tree)].to_dataset()
     flat = np.concatenate([v.values.reshape(v.sizes["chain"] * v.sizes["draw"], -1) for v in draws.values()], axis=-1)
     mean, deviation = flat.mean(axis=0), np.maximum(flat.std(axis=0), np.finfo(np.float32).tiny)
-    best = int(np.argmin(ladder["lowest_energy"].values))
-    energy, state = float(ladder["lowest_energy"][best]), ladder["lowest_state"].values[best]
-    away, reached = np.abs((state - mean) / deviation).max(), float(ladder["energy"].values[0].min())
-    if energy < reached and away > FAR:
+    reached = float(np.nanmin(ladder["energy"].values[0]))
+    starts = np.concatenate([v.values.reshape(v.sizes["chain"], -1) for v in tree["start"].to_dataset().values()], -1)
+    states = np.concatenate([ladder["lowest_state"].values, starts])
+    energies = np.concatenate([ladder["lowest_energy"].values, ladder["start_energy"].values])
+    away = np.abs((states - mean) / deviation).max(axis=1)
+    lost = np.flatnonzero((energies < reached) & (away > FAR))
+    if lost.size:
+        best = lost[np.argmin(energies[lost])]
         yield (
-            f"a state with an energy {reached - energy:.3g} below all that rung 0 drew was seen, {away:.0f} standard "
-            "deviations from its draws: a narrow mode that it has left for ever; use more rungs, or start chains there"
+            f"a state with an energy {reached - energies[best]:.3g} below all that rung 0 drew was seen, "
+            f"{away[best]:.0f} standard deviations from its draws: a narrow mode that it has left for ever; use more "
+            "rungs, or start chains there"
         )
 
 

@@ -24,6 +24,14 @@ _HALVINGS = 20
 class PerChain:
     """Initial params with a leading axis of chains.
 
+    Parameters
+    ----------
+    params
+        Each leaf with a leading axis of chains.
+    apart
+        False if they lie around one point, as those of a run that is resumed may: chains that agree then say nothing
+        about modes that none of them reached.
+
     Examples
     --------
     >>> import numpy as np, mintmc
@@ -31,6 +39,10 @@ class PerChain:
     """
 
     params: Any
+    apart: bool = True
+
+    def __post_init__(self) -> None:
+        check.flag("apart", self.apart)
 
 
 def initial_states(init: Any, chains: int, key: Array) -> tuple[list[Array], Callable[[Array], Params], Params]:
@@ -54,6 +66,11 @@ def initial_states(init: Any, chains: int, key: Array) -> tuple[list[Array], Cal
 def is_one_point(init: Any) -> bool:
     """Whether it is one params pytree, for all chains."""
     return not isinstance(init, PerChain) and not callable(init)
+
+
+def starts_apart(init: Any) -> bool:
+    """Whether the user chose where each chain starts, so that their agreement tells something about other modes."""
+    return init.apart if isinstance(init, PerChain) else callable(init)
 
 
 class Start:

@@ -80,7 +80,6 @@ class Landmarks:
         squares = np.maximum(self.hot_squares - count * mean**2, 0)
         is_known = self.count[:, None] > 1
         return {
-            "start": self.start,
             "start_energy": self.start_energy,
             "lowest_energy": np.where(np.isinf(lowest), np.nan, lowest),
             "lowest_state": self.lowest_state[rung, chains],

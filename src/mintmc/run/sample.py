@@ -22,7 +22,7 @@ from mintmc.run.audit_run import audit_run
 from mintmc.run.chains import ChainRun
 from mintmc.run.clock import Clock
 from mintmc.run.encode import decode, is_readable
-from mintmc.run.initial import PerChain, Start, initial_states, is_one_point
+from mintmc.run.initial import PerChain, Start, initial_states, is_one_point, starts_apart
 from mintmc.run.interrupt import Interrupt
 from mintmc.run.lane import Purpose, Session, Task, cores, key_of, workers
 from mintmc.run.outline import outline
@@ -130,6 +130,7 @@ def _sample(held, posterior, sampler, init, draws, warmup, chains, thin, seed, o
     record: dict[str, Any] = {}
     if out is not None or jax.process_count() > 1:
         settings = {"chains": chains, "warmup": warmup, "thin": thin, "seed": seed, "processes": processes}
+        settings["apart"] = starts_apart(init)
         record = provenance(posterior, sampler, [unravel(theta) for theta in thetas], **settings)
     if jax.process_count() > 1:
         agree({**record, "draws": draws, "out": out and Path(out).name})
@@ -164,7 +165,8 @@ def _sample(held, posterior, sampler, init, draws, warmup, chains, thin, seed, o
         temperature = task.sampler.target_temperature(posterior.n)
         starts = np.stack([np.asarray(theta) for theta in task.thetas])
         settings = (sampler, posterior.n, temperature, seed, warmup, thin)
-        facts = RunFacts(*settings, clock.seconds(), starts, run.facts(), run.ladder_facts())
+        others = {**run.facts(), "starts_apart": int(starts_apart(init))}
+        facts = RunFacts(*settings, clock.seconds(), starts, others, run.ladder_facts())
         return build_tree(run.kept.first(run.drawn - run.saved), unravel, facts, run.saved)
 
     machines = machines_of(before)
@@ -245,7 +247,7 @@ def resume(
         if given is None and not is_readable(record[name]):
             raise ValueError(f"{name} must be given: not all of it could be written to {path}")
     if init is None:
-        init = PerChain(jax.tree.map(lambda *leaves: np.stack(leaves), *decode(record["init"])))
+        init = PerChain(jax.tree.map(lambda *leaves: np.stack(leaves), *decode(record["init"])), record["apart"])
     sampler = decode(record["sampler"]) if sampler is None else sampler
     shared = {name: record[name] for name in ("warmup", "thin", "seed", "chains")}
     wanted = record["draws"] if draws is None else draws

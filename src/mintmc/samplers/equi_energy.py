@@ -261,7 +261,7 @@ def check_coupling(sampler: EquiEnergy | MINTEE) -> None:
 
 
 def _check_jumps(sampler: EquiEnergy | MINTEE) -> None:
-    """A probability below 1, or a sequence: a rung that does nothing but jump knows only the states of the hotter one."""
+    """Below 1, one for all or one for each rung: one that only jumps knows no states but those of the hotter one."""
     given: Any = sampler.jump_probability
     if (isinstance(given, Sequence) and not isinstance(given, (str, bytes))) or getattr(given, "ndim", 0) > 0:
         listed = check.listed("jump_probability", given)
