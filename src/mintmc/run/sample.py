@@ -135,7 +135,7 @@ def _sample(held, posterior, sampler, init, draws, warmup, chains, thin, seed, o
     if jax.process_count() > 1:
         agree({**record, "draws": draws, "out": out and Path(out).name})
     done = None if out is None else _stored(out, record)
-    if done and done["drawn"] >= draws and (done["audited"] or not audit):
+    if done and done["drawn"] >= draws and (done.get("audited") or not audit):
         verify(out)
         return open_run(out)
     if processes > 1:
