@@ -1,6 +1,7 @@
 """Prepared rows are the source's rows in a uniformly random order; a run that fails leaves nothing behind."""
 
 import errno
+import hashlib
 import json
 import math
 import resource
@@ -87,10 +88,13 @@ def test_columns_and_transform_are_applied_once(tmp_path):
 def test_the_folder_says_what_it_is(tmp_path):
     prepare(save(tmp_path), tmp_path / "out", seed=5)
     assert names(tmp_path / "out") == ["0.npy", "mintmc-data.json"]
+    file = tmp_path / "out" / "0.npy"
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
     assert json.loads((tmp_path / "out" / "mintmc-data.json").read_text()) == {
         "version": 1,
         "n": N,
-        "leaves": [{"name": "data", "file": "0.npy", "shape": [3], "dtype": "float32"}],
+        "leaves": [{"name": "data", "file": "0.npy", "shape": [3], "dtype": "float32", "sha256": digest}],
+        "stamp": [file.stat().st_size, file.stat().st_mtime_ns],
         "tree": 0,
         "seed": 5,
         "source": str(tmp_path / "x.npy"),

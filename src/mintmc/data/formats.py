@@ -17,7 +17,7 @@ from mintmc import check
 from mintmc.data import identity, zarrs
 from mintmc.data.array import Rows, named_leaves
 from mintmc.data.identity import Stamp
-from mintmc.data.source import Source, check_count, check_numbers, must_be, select
+from mintmc.data.source import Source, check_count, check_numbers, joined, must_be, select
 from mintmc.data.tables import arrow_source, parquet_source
 
 DESCRIPTION = "mintmc-data.json"
@@ -174,15 +174,14 @@ def _runs(array: np.memmap, starts: np.ndarray, length: int) -> np.ndarray:
     # One item is a whole run: overlapping pieces of the map, of which NumPy copies those that are asked for.
     last, row = len(array) - length, array.strides[0]
     pieces: np.ndarray = np.ndarray((last + 1,), f"V{length * row}", array, strides=(row,))
-    found = np.empty(len(starts), pieces.dtype)
     # A small file may stay in memory as a whole; of a large one, only what is in use.
     at_once = len(starts) if array.nbytes <= _RESIDENT else max(1, _RESIDENT // (_AROUND + length * row))
+    parts = []
     for first in range(0, len(starts), at_once):
-        part = slice(first, first + at_once)
-        found[part] = pieces[np.minimum(starts[part], last)]
+        parts.append(pieces[np.minimum(starts[first : first + at_once], last)])
         if array.nbytes > _RESIDENT:
             _give_back(array)
-    rows = found.view(array.dtype).reshape(-1, length, *array.shape[1:])
+    rows = joined(parts).view(array.dtype).reshape(-1, length, *array.shape[1:])
     for i in np.flatnonzero(starts > last):
         rows[i] = array[(starts[i] + np.arange(length)) % len(array)]
     return rows.reshape(-1, *array.shape[1:])
