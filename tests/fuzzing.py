@@ -96,7 +96,7 @@ def _ways_to_tell(value):
         str,
         lambda value: f"{float(value):g}",
         lambda value: f"dtype {np.asarray(value).dtype}"[:9],  # an int32 may have become an int64
-        lambda value: f"shape {np.shape(value)}",
+        lambda value: str(np.shape(value)),
         lambda value: str(sum(np.size(leaf) for leaf in jax.tree.leaves(value))),
     ):
         try:

@@ -239,7 +239,7 @@ MISTAKES = {
     "distance a vector": (
         lambda: run(distance=lambda a, b: a - b),
         ValueError,
-        r"distance must return a scalar, got .*shape=\(2,\)",
+        r"distance must return a scalar, got shape \(2,\)",
     ),
     "chi 0": (lambda: run(chi=0.0), ValueError, r"chi must be in \(0, inf\), got 0"),
     "temperature negative": (lambda: run(temperature=-1.0), ValueError, r"temperature must be in \(0, inf\), got -1"),

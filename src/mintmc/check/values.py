@@ -80,8 +80,10 @@ def number(
     return real
 
 
-def array(name: str, value: Any, what: str = "an array of numbers", dims: Sequence[int] = ()) -> np.ndarray:
-    """Check an array of finite real numbers, of one of ``dims`` dimensions, and return it in float64."""
+def array(
+    name: str, value: Any, what: str = "an array of numbers", dims: Sequence[int] = (), *, finite: bool = True
+) -> np.ndarray:
+    """Check an array of real numbers, of one of ``dims`` dimensions, and return it in float64."""
     try:
         found = np.asarray(value)
     except Exception:  # ragged, or an object with ideas of its own
@@ -92,7 +94,7 @@ def array(name: str, value: Any, what: str = "an array of numbers", dims: Sequen
         raise ValueError(f"{name} must be {what}, got {shown(value)}")
     with np.errstate(all="ignore"):
         found = found.astype(np.float64)
-    if not np.isfinite(found).all():
+    if finite and not np.isfinite(found).all():
         raise ValueError(f"{name} must be finite, got {shown(value)}")
     return found
 

@@ -29,6 +29,10 @@ _MARGIN = 1e-5
 one bright row in 100,000."""
 
 
+_LARGEST_XI = 1e30
+"""The sums of a bound are then still float32 numbers, at any n."""
+
+
 class Bound(Protocol):
     """A lower bound of every row's log-likelihood.
 
@@ -82,7 +86,9 @@ class JaakkolaJordan:
     @classmethod
     def untuned(cls, x: Any, y: Any, xi: float = 1.5) -> JaakkolaJordan:
         """The same xi for all rows; 1.5 leaves rows with 0.1 < L < 0.9 dark with probability above 0.98."""
-        xi = check.number("xi", xi, 0, 1e30, closed=(True, False))  # its square must be a float32
+        xi = check.number("xi", xi, 0, closed=(True, False))
+        if xi > _LARGEST_XI:
+            raise ValueError(f"xi must be at most {_LARGEST_XI:g}, got {xi:g}")
         x, y = _checked(x, y)
         return cls._at(x, y, np.full(len(x), xi))
 
@@ -128,12 +134,12 @@ class JaakkolaJordan:
 
 
 def _checked(x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    x, given = check.array("x", x, "a finite array of shape (n, d)", dims=(2,)), y
+    x = check.array("x", x, "a finite array of shape (n, d)", dims=(2,))
     if x.size == 0:
         raise ValueError(f"x must be a finite array of shape (n, d), got shape {x.shape}")
     y = check.array("y", y, "an array of -1 and +1")
     if y.shape != x.shape[:1]:
-        raise ValueError(f"y must have one number for each row of x, n={len(x)}, got {check.shown(given)}")
+        raise ValueError(f"y must have shape (n={len(x)},), got {y.shape} where x has {len(x)} rows")
     if not np.isin(y, (-1, 1)).all():
         raise ValueError(f"y must be -1 or +1, got {y[~np.isin(y, (-1, 1))][0]:g}")
     return x, y

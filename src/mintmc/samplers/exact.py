@@ -153,8 +153,10 @@ class TunaMH:
 
     def __post_init__(self) -> None:
         check_settings(self)
-        scales = check.array("scales", self.scales, "an array of one number a row", dims=(1,))
-        if (scales < 0).any() or not scales.any():
+        scales = check.array("scales", self.scales, "an array of one number a row", finite=False)
+        if scales.ndim != 1:
+            raise TypeError(f"scales must be an array of one number a row, got {check.shown(self.scales)}")
+        if not (np.isfinite(scales) & (scales >= 0)).all() or not scales.any():
             raise ValueError(f"scales must be finite, at least 0 and not all 0, got {check.shown(self.scales)}")
         if self.distance is not None:
             check.function("distance", self.distance)
@@ -169,7 +171,9 @@ class TunaMH:
     @classmethod
     def logistic(cls, x: Any, **settings: Any) -> TunaMH:
         """For log_sigmoid(y * x'theta) with y = -1 or +1: scales are |x_i|, the distance is Euclidean."""
-        rows = check.array("x", x, "an array of shape (n, d)", dims=(2,))
+        rows = check.array("x", x, "an array of shape (n, d)")
+        if rows.ndim != 2:
+            raise ValueError(f"x must have shape (n, d), got {rows.shape}")
         if not rows.any():
             raise ValueError(f"x must have numbers other than 0, got {check.shown(x)}")
         return cls(np.linalg.norm(rows, axis=1), **settings)
