@@ -118,7 +118,7 @@ def tied():
     reference = np.array([0.0, 1.0], np.float32)
     # Batches as large as n_eff = 1000 and four times as large.
     ladder = mintmc.Ladder([1, 4, 16], [None, 1000, 1000])
-    sampler = equi_energy(ladder, feed=2000, reference=reference)
+    sampler = equi_energy(ladder, feed=2000, reference=reference, temper="posterior")
     tree = run(posterior, sampler, init=np.array([0.5, 0.0], np.float32), chains=12, draws=2500)
     return x, posterior, reference, tree
 
@@ -144,12 +144,14 @@ def test_a_mixed_ladder_has_the_exact_weights_and_energies(tied):
 def test_the_ladder_group_holds_what_is_documented(tied):
     ladder = tied[-1].ladder
     rungs, chains, draws = 3, 12, 2500
-    assert dict(ladder.sizes) == {"rung": rungs, "chain": chains, "draw": draws, "ring": 20, "edge": 19}
+    sizes = {"rung": rungs, "chain": chains, "draw": draws, "ring": 20, "edge": 19, "parameter": 2}
+    assert dict(ladder.sizes) == sizes
     assert ladder.temperature.values.tolist() == [1.0, 4.0, 16.0]
     assert ladder.batch_size.values.tolist() == [4000, 1000, 1000]
     shapes = {name: values.dims for name, values in ladder.data_vars.items()}
     each = ("rung", "chain")
-    of_all = ("acceptance_rate", "log_ratio_noise", "jump_share", "data_touched")
+    of_all = ("acceptance_rate", "log_ratio_noise", "jump_share", "data_touched", "undefined_moves")
+    of_chains, of_states = ("start_energy", "lowest_energy"), ("start", "lowest_state", "hot_mean", "hot_sd")
     of_jumps = ("jump_rate", "jump_noise", "empty_rings")
     assert shapes == {
         "temperature": ("rung",),
@@ -158,8 +160,10 @@ def test_the_ladder_group_holds_what_is_documented(tied):
         "ring_occupancy": ("rung", "chain", "ring"),
         "ring_edges": ("rung", "chain", "edge"),
         **dict.fromkeys((*of_all, *of_jumps), each),
+        **dict.fromkeys(of_chains, ("chain",)),
+        **dict.fromkeys(of_states, ("chain", "parameter")),
     }
-    for name in ("energy", "ring_occupancy", "ring_edges", *of_all):
+    for name in ("energy", "ring_occupancy", "ring_edges", *of_all, *of_chains, *of_states):
         assert np.isfinite(ladder[name]).all(), name
     for name in of_jumps:
         assert np.isfinite(ladder[name][:-1]).all(), name
@@ -196,10 +200,11 @@ def test_data_are_counted_by_hand():
     subset = subset_size(6, n=12, rings=3)
     # Rung 2: a move compares both ends on 6 rows; the subset is read to file the new state.
     np.testing.assert_array_equal(ladder.data_touched[2], 200 * (2 * 6 + subset))
-    # Rung 1: a move or a jump compares both ends on 6 rows; the subset is read to look up a ring and to file.
-    np.testing.assert_array_equal(ladder.data_touched[1], 200 * (2 * 6 + 2 * subset))
+    jumps = 200 * ladder.jump_share
+    # Rung 1: a move or a jump compares both ends on 6 rows; the subset is read to file, and to look up a ring.
+    np.testing.assert_allclose(ladder.data_touched[1], 200 * (2 * 6 + subset) + jumps[1] * subset)
     # Rung 0: a move or a jump visits one new state on all data; the subset is read to look up a ring.
-    np.testing.assert_array_equal(ladder.data_touched[0], 200 * (12 + subset))
+    np.testing.assert_allclose(ladder.data_touched[0], 200 * 12 + jumps[0] * subset)
     np.testing.assert_array_equal(stats.data_touched.sum("draw"), ladder.data_touched.sum("rung"))
 
 

@@ -2,10 +2,12 @@
 
 import json
 
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import mintmc
-from mintmc.run.audit import Audit, audit_rung
+from mintmc.run.audit import Audit, _log_priors, audit_rung
 from truth import LIMIT, gaussian_data, gaussian_log_likelihood
 
 N, HOT = 1000, 20.0
@@ -95,3 +97,18 @@ def test_mistakes_are_refused(right):
     cut_off.attrs = right.attrs | {"sampler_settings": json.dumps({"truncate": True})}
     with pytest.raises(ValueError, match="tree must be of a run with truncate=False"):
         audit(cut_off)
+
+
+def test_the_prior_is_taken_out_of_the_energy_where_the_likelihood_alone_is_tempered():
+    x = gaussian_data(50)
+    posterior = mintmc.Posterior(
+        lambda p, x: -0.5 * (x - p["b"].sum()) ** 2, x, lambda p: -0.5 * jnp.sum(p["b"] ** 2) - p["a"] ** 2
+    )
+    init = {"b": np.array([0.1, 0.2], np.float32), "a": np.float32(0.5)}
+    tree = mintmc.sample(
+        posterior, mintmc.MetropolisHastings(), init=init, draws=20, warmup=20, chains=2, progress=False
+    )
+    energies = tree.sample_stats.energy.values + _log_priors(posterior, tree, init)
+    # The data have mean 0 and variance 1.
+    exact = 0.5 * 50 * (1 + tree.posterior["b"].values.sum(axis=-1) ** 2)
+    np.testing.assert_allclose(energies, exact, rtol=1e-5)
