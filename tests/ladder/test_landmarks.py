@@ -1,5 +1,6 @@
 """What is recorded of a run on a ladder for those who judge it: starts, lowest states, the hot end."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -75,3 +76,29 @@ def test_what_is_tempered_by_default():
         assert posterior.model(lambda theta: theta[0], 1).tempered("posterior") == "posterior"
     with pytest.raises(ValueError, match="temper must be 'posterior' for a density without data, got 'likelihood'"):
         mintmc.ParallelTempering(mintmc.Ladder([1, 2]), temper="likelihood").check(density, jnp.zeros(1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("temper", ["likelihood", "posterior"])
+def test_hot_rungs_of_a_mixture_stay_in_the_prior(temper):
+    """Three components, six modes, T up to 1000: with the prior tempered the hottest rung is 20 times too wide."""
+    rng, means = np.random.default_rng(0), np.array([-4.0, 0.0, 4.0], np.float32)
+    x = (means[rng.integers(0, 3, 300)] + rng.normal(size=300)).astype(np.float32)
+    posterior = mintmc.Posterior(
+        lambda p, x: jax.nn.logsumexp(-0.5 * (x - p) ** 2), x, lambda p: -0.5 * jnp.sum((p / 5) ** 2)
+    )
+    ladder = mintmc.Ladder(np.geomspace(1, 1000, 9).round(6), [None] * 7 + [100, 50])
+    start = mintmc.PerChain(np.stack([means, means]))
+    sampler = mintmc.ParallelTempering(ladder, temper=temper)
+    tree = mintmc.sample(posterior, sampler, init=start, draws=10_000, chains=2, progress=False, seed=1)
+    assert np.isfinite(tree.ladder.log_ratio_noise).all()
+    if temper == "posterior":
+        assert (tree.ladder.hot_sd > 20).any()
+        return
+    assert ((tree.ladder.hot_sd > 3) & (tree.ladder.hot_sd < 6)).all()
+    assert (np.abs(tree.ladder.hot_mean) < 2).all()
+    # All six orders of the means at T = 1, each with 1/6 of the draws.
+    orders = np.argsort(tree.posterior.theta.values.reshape(-1, 3), axis=1) @ np.array([9, 3, 1])
+    weights = np.unique(orders, return_counts=True)[1] / len(orders)
+    assert len(weights) == 6
+    assert weights.min() > 0.08

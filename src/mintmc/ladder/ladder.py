@@ -73,7 +73,7 @@ class Ladder:
         (None, 5378, 3841, 2743, 1959, 1400, 1000)
         >>> ladder = mintmc.Ladder.mint(100_000, smallest_batch=10_000, growth=2.0, alpha=0.9)
         >>> [round(temperature, 2) for temperature in ladder.temperatures], ladder.batch_sizes
-        ([1.0, 1.98, 3.9, 7.27, 13.56, 25.12], (None, None, 80000, 40000, 20000, 10000))
+        ([1.0, 1.97, 3.87, 7.21, 13.46, 25.12], (None, None, 80000, 40000, 20000, 10000))
         """
         n = check.integer("n", n, 3)
         smallest_batch = check.integer("smallest_batch", smallest_batch, 2, n - 1, "n - 1")

@@ -122,7 +122,7 @@ def _log_priors(posterior: Posterior, full: Any, init: Any) -> np.ndarray:
     thetas, unravel, _ = initial_states(init, group.sizes["chain"], key_of(0))
     dim = thetas[0].size
     shape = (group.sizes["chain"], group.sizes["draw"])
-    parts = [group[name].values.reshape(*shape, -1) for name in variables(np.zeros(dim), unravel)]
+    parts = [group[name].values.reshape(*shape, -1) for name in variables(np.asarray(thetas)[:1], unravel)]
     log_prior = jax.jit(jax.vmap(posterior.model(unravel, dim).log_prior))
     return np.asarray(log_prior(np.concatenate(parts, axis=-1).reshape(-1, dim)), float).reshape(shape)
 
