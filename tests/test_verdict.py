@@ -16,6 +16,7 @@ import pytest
 import mintmc
 from mintmc.result.law import audits
 
+pytestmark = pytest.mark.audited
 WRONG_BIAS, WRONG_SPREAD = 0.1, 0.05
 
 

@@ -8,6 +8,7 @@ from mintmc.result.law import audits
 from mintmc.result.tilt import fit_tilt
 from truth import gaussian_data, gaussian_log_likelihood
 
+pytestmark = pytest.mark.audited
 N = 4000
 GAUSS = mintmc.Posterior(gaussian_log_likelihood, gaussian_data(N))
 

@@ -48,6 +48,7 @@ class Scale(StrEnum):
     PAPER = "paper"
 
 
+Audit = Annotated[bool, typer.Option(help="When it is finished, compare some of its moves with all data.")]
 Coordinator = Annotated[str | None, typer.Option(help="HOST:PORT of the first of several processes.")]
 Processes = Annotated[int | None, typer.Option(help="How many processes share the run.")]
 ProcessId = Annotated[int | None, typer.Option(help="Which of them this is, from 0.")]
@@ -106,6 +107,7 @@ def sample(
         "run.zarr"
     ),
     progress: Annotated[bool, typer.Option(help="Show progress bars.")] = True,
+    audit: Audit = True,
     coordinator: Coordinator = None,
     processes: Processes = None,
     process_id: ProcessId = None,
@@ -125,7 +127,8 @@ def sample(
         if chosen is None:
             raise ValueError(f"--sampler must be given, or FILE must define sampler; one of {', '.join(SAMPLERS)}")
         run = partial(mintmc_sample, model.posterior, chosen, init=model.init, draws=draws, warmup=warmup)
-        _show(partial(run, chains=chains, thin=thin, seed=seed, out=out, progress=progress), out, Path(name))
+        run = partial(run, chains=chains, thin=thin, seed=seed, audit=audit)
+        _show(partial(run, out=out, progress=progress), out, Path(name))
 
 
 @app.command()
@@ -134,6 +137,7 @@ def resume(
     file: Annotated[Path, typer.Argument(help="The Python file that defines posterior. It is executed.")],
     draws: Annotated[int | None, typer.Option(help="More draws than were asked for at first.")] = None,
     progress: Annotated[bool, typer.Option(help="Show progress bars.")] = True,
+    audit: Audit = True,
     coordinator: Coordinator = None,
     processes: Processes = None,
     process_id: ProcessId = None,
@@ -147,7 +151,8 @@ def resume(
         # FILE may say another one; it is asked only for what no store can hold.
         record = record_of_run(run)
         missing = {name: getattr(model, name) for name in ("sampler", "init") if not is_readable(record[name])}
-        _show(partial(mintmc_resume, run, model.posterior, draws=draws, progress=progress, **missing), run, file)
+        settings = {"draws": draws, "progress": progress, "audit": audit, **missing}
+        _show(partial(mintmc_resume, run, model.posterior, **settings), run, file)
 
 
 @app.command()

@@ -30,6 +30,7 @@ _DRAWS_JUDGED = 100_000
 """Of longer runs every so many draws are judged, so that judging them takes no longer than making them."""
 APART = 0.5
 """Chains whose starts spread less than this, in standard deviations of what they sample, started in one place."""
+_STATISTICS = ("acceptance_rate", "log_ratio_noise", "data_touched")
 _ATTRIBUTES = ("temperature", "sampler_settings", "undefined_moves", "data_touched_setup")
 
 
@@ -70,6 +71,9 @@ def diagnose(tree: xarray.DataTree) -> Diagnosis:
     True
     """
     group = draws_group(check.tree(tree, "sample_stats", attributes=_ATTRIBUTES))
+    for name in _STATISTICS:
+        if name not in tree["sample_stats"]:
+            raise ValueError(f"tree must have {name} in sample_stats, got {sorted(map(str, tree['sample_stats']))}")
     settings = settings_of(tree)
     judged = _thinned(tree[group])
     numbers = {
