@@ -42,6 +42,8 @@ from mintmc.samplers import EquiEnergy
 
 _OVERHEAD = 200
 """Of a step that reads next to nothing, in rows."""
+_PROGRAMS = 10
+"""How much longer it takes to compile the programs of a rung than to start it."""
 
 
 class LadderRun:
@@ -102,7 +104,7 @@ class LadderRun:
         # Rungs that differ in temperature only share their programs.
         kinds = [(self.sizes[k], self.sizes[min(k + 1, rungs[-1])], self.steps[k]) for k in rungs]
         first = {kind: kinds.index(kind) for kind in kinds}
-        phase = session.display.phase("compiling", 2 * len(first))
+        phase = session.display.phase("compiling", 2 * len(first), cost=(1 + _PROGRAMS) * len(first))
         programs = {kind: self._program(k) for kind, k in first.items()}
         starts = {kind: jax.jit(built.init) for kind, built in programs.items()}
         self.states = []
@@ -115,7 +117,7 @@ class LadderRun:
         ]
         compiling = {kind: session.pool.submit(self._compile, programs[kind], k) for kind, k in first.items()}
         for _ in as_completed(compiling.values()):
-            session.display.advance(phase, 1)
+            session.display.advance(phase, 1, cost=_PROGRAMS)
         self.programs = [compiling[kind].result() for kind in kinds]
         self.file_energy = jax.jit(self._subset_energies)
         self.kept = Draws.empty(len(chains), room, self.programs[0][1].out_info[1], None)
