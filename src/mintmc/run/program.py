@@ -110,7 +110,7 @@ def build(kernel: Kernel, batching: Batching, thin: int, capacity: int, warmup: 
 
         def example() -> Record:
             after, info = advance(noise_of(key), state, rows, tuning)
-            return Record.of(kernel.position(after), info)
+            return Record.of(kernel.position(after), info if thin == 1 else _counted(info))
 
         shapes = jax.eval_shape(example)
         empty = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), shapes)
@@ -150,14 +150,19 @@ def _thinned(advance, noise, state, thin):
         return state, _merge(sums, info)
 
     state, info = advance(at(noise, jax.tree.map(lambda _: 0, noise)), state)
-    if info.data_touched is not None:
-        info = info._replace(data_touched=count.add(count.nothing(), info.data_touched))
-    state, sums = jax.lax.fori_loop(1, thin, one, (state, info))
+    state, sums = jax.lax.fori_loop(1, thin, one, (state, _counted(info)))
     # Counts add up over the steps of a draw, everything else is averaged.
     extras = {name: v if jnp.issubdtype(v.dtype, jnp.integer) else v / thin for name, v in sums.extras.items()}
     return state, sums._replace(
         acceptance_rate=sums.acceptance_rate / thin, log_ratio_noise=sums.log_ratio_noise / thin, extras=extras
     )
+
+
+def _counted(info: Any) -> Any:
+    """With room for the sum of what many steps read."""
+    if info.data_touched is None:
+        return info
+    return info._replace(data_touched=count.add(count.nothing(), info.data_touched))
 
 
 def _merge(before: Info, now: Info) -> Info:
