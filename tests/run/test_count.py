@@ -6,6 +6,7 @@ import pytest
 from resumed_run import run
 
 import mintmc
+from mintmc.acceptance.barker import Barker
 from mintmc.run import chains, count
 from mintmc.run.lane import check_countable
 
@@ -41,6 +42,21 @@ def test_what_warm_up_reports_does_not_depend_on_timing(monkeypatch):
         reported.append(run("mint", None, 20, warmup=300).attrs)
     for name in ("warmup_acceptance_rate", "data_touched_setup", "step_size"):
         assert reported[0][name] == reported[1][name]
+
+
+def test_a_thinned_draw_counts_what_all_its_steps_read(monkeypatch):
+    """Each step as if it had read 1e9 rows more: three of them are beyond 2^31."""
+    settings = {"warmup": 0, "thin": 3, "chains": 1}
+    plain = run("barker", None, 20, **settings).sample_stats.data_touched.values
+    decide = Barker.decide
+
+    def read_more(*args, **kwargs):
+        decision, rest = decide(*args, **kwargs)
+        return decision._replace(data_touched=decision.data_touched + 10**9), rest
+
+    monkeypatch.setattr(Barker, "decide", read_more)
+    more = run("barker", None, 20, **settings).sample_stats.data_touched.values
+    np.testing.assert_array_equal(more, plain + 3 * 10**9)
 
 
 def test_more_rows_than_a_step_can_count_are_refused():
