@@ -86,7 +86,7 @@ class Target:
             density = mintmc.Posterior.from_density(lambda u: -0.5 * u**2, log_jacobian)
             return density.model(lambda theta: theta[0], 1)
         return Model(
-            lambda theta, row: gaussian_log_likelihood(theta[0], row.rows),
+            lambda theta, row: gaussian_log_likelihood(theta[0], row),
             lambda theta: -0.5 * self.base * self.n * theta[0] ** 2,
             self.n,
             self.n,

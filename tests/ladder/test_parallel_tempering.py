@@ -39,11 +39,7 @@ def gaussian_mean(rows, log_prior=None):
     posterior = mintmc.Posterior(gaussian_log_likelihood, rows, log_prior)
     model = posterior.model(lambda theta: theta[0], 1)
     at = jnp.array([0.05])
-    referenced = Referenced(rows, model.each(at, rows))
-    on_referenced = mintmc.energy.Model(
-        lambda theta, datum: model.log_likelihood(theta, datum.rows), model.log_prior, model.n, model.block
-    )
-    return on_referenced, referenced, model.density(at, rows)
+    return model, Referenced(rows, model.each(at, rows)), model.density(at, rows)
 
 
 def settings_of(rows, temperatures, sizes, log_prior=None, **changes):

@@ -37,8 +37,8 @@ def test_the_group_says_the_temperature():
 
     cold = tree_of(0.0, log_likelihood, sampler=mintmc.MetropolisHastings())
     hot = tree_of(0.0, log_likelihood, sampler=mintmc.MetropolisHastings(temperature=2.0))
-    assert set(cold.children) == {"posterior", "sample_stats"}
-    assert set(hot.children) == {"tempered_posterior", "sample_stats"}
+    assert set(cold.children) == {"posterior", "sample_stats", "start"}
+    assert set(hot.children) == {"tempered_posterior", "sample_stats", "start"}
     assert hot["tempered_posterior"].attrs["temperature"] == 2.0
 
 

@@ -70,6 +70,8 @@ def diagnose_ladder(tree: xarray.DataTree, labels: Any = None) -> Diagnosis:
     True
     """
     check.tree(tree, "ladder", attributes=("sampler_settings",))
+    import xarray
+
     rungs, exchange, ladder = summary(tree), _exchange(tree), _ladder(tree)
     numbers: dict[str, float] = {
         "rungs": len(rungs.temperature),
@@ -83,11 +85,13 @@ def diagnose_ladder(tree: xarray.DataTree, labels: Any = None) -> Diagnosis:
         numbers["round trips"] = int(ladder["round_trips"].sum())
     warnings = list(ladder_warnings(tree))
     if labels is not None:
-        known = labels.sizes["mode"] if hasattr(labels, "sizes") and "mode" in labels.sizes else int(np.max(labels)) + 1
-        labels = np.asarray(labels["label"] if hasattr(labels, "sizes") and "mode" in labels.sizes else labels)
+        # What `mode_weights` returned knows of modes that no draw is in.
+        known = labels.sizes["mode"] if isinstance(labels, xarray.Dataset) and "label" in labels else None
+        labels = labels["label"].values if known is not None else labels
         found = agreement(labels)
         numbers["weights of modes, chi-square per degree of freedom"] = found.chi_square / max(found.freedom, 1)
-        unvisited = sorted(set(range(known)) - set(np.unique(labels).tolist()))
+        visited = set(np.unique(labels).tolist())
+        unvisited = sorted(set(range(known or int(max(visited)) + 1)) - visited)
         if unvisited:
             warnings.append(f"no draw is in mode {', '.join(map(str, unvisited))}: use a hotter ladder or other starts")
         if found.p_value < MIN_P_VALUE:

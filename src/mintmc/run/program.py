@@ -205,13 +205,6 @@ def _averaged(sums, thin):
     )
 
 
-def _counted(info: Any) -> Any:
-    """With room for the sum of what many steps read."""
-    if info.data_touched is None:
-        return info
-    return info._replace(data_touched=count.add(count.nothing(), info.data_touched))
-
-
 def _merge(before: Info, now: Info) -> Info:
     touched: Any = before.data_touched
     if now.data_touched is not None:
