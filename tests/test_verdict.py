@@ -111,11 +111,11 @@ WRONG = {
 def test_a_wrong_law_is_called_wrong(name):
     judged = Judged(WRONG[name])
     assert judged.is_wrong
-    assert any("all data" in warning for warning in judged.verdict.warnings)
+    assert any("all data" in warning or "no variance" in warning for warning in judged.verdict.warnings)
     (audit,) = audits(judged.tree)
     if "bias" in audit and abs(judged.bias) > WRONG_BIAS:
-        # What the audit expects is what the draws show, to about a third.
-        assert audit["bias"] == pytest.approx(judged.bias, rel=0.4, abs=0.05)
+        # What the audit expects is what the draws show, to about a third, or within its own error.
+        assert abs(audit["bias"] - judged.bias) < 0.4 * abs(judged.bias) + 0.05 + 2 * audit["bias_error"]
 
 
 # The mean noise of the last is 191, because of hopeless proposals; weighed by acceptance it is 0.3.

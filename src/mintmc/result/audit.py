@@ -65,6 +65,7 @@ class MoveAudit:
     skewness: float  # of the log ratio over batches
     excess_kurtosis: float
     impossible: int  # states drawn whose likelihood on all data is zero
+    impossible_moves: float  # moves to such states that batches would make
     undefined: int  # states drawn where it is not a number
     data_touched: int
 
@@ -90,7 +91,7 @@ class _Pairs(NamedTuple):
     table: np.ndarray  # (pairs, rows, 2)
     skewness: np.ndarray  # (pairs,) of the differences of all rows
     kurtosis: np.ndarray
-    impossible: int
+    impossible: np.ndarray  # (pairs, 2) whether the likelihood is zero at either end
     undefined: int
 
 
@@ -142,7 +143,8 @@ def audit_moves(posterior: Posterior, trial: Trial, seed: int) -> MoveAudit:
         without_variance=mean(forward.without_variance),
         skewness=mean(np.abs(pairs.skewness)) / settings.batch_size**0.5 * unseen**0.5,
         excess_kurtosis=mean(pairs.kurtosis) / settings.batch_size * unseen,
-        impossible=pairs.impossible,
+        impossible=int(pairs.impossible[:, 0].sum()),
+        impossible_moves=float(forward.rate[pairs.impossible[:, 1]].sum()),
         undefined=pairs.undefined,
         data_touched=2 * len(exact) * n,
     )
@@ -198,15 +200,14 @@ def _propose(posterior: Posterior, trial: Trial, key: Array) -> _Pairs:
     ends = jnp.asarray(np.concatenate([trial.thetas, there]), settings.dtype)
     kept, moments = _on_all_rows(posterior, model, ends, rng)
     count = len(there)
-    drawn = moments.lowest[:count]
     return _Pairs(
         there=there,
         others=others.astype(float),
         table=np.stack([kept[:count], kept[count:]], axis=-1),
         skewness=moments.skewness,
         kurtosis=moments.kurtosis,
-        impossible=int(np.isneginf(drawn).sum()),
-        undefined=int(np.isnan(drawn).sum()),
+        impossible=np.isneginf(moments.lowest).reshape(2, count).T,
+        undefined=int(np.isnan(moments.lowest[:count]).sum()),
     )
 
 

@@ -18,6 +18,8 @@ because they are estimates."""
 SURE = 3.0
 """Standard errors that an estimate must be away from 0."""
 MAX_WITHOUT_VARIANCE = 0.01
+MAX_IMPOSSIBLE = 0.01
+"""Moves to states of likelihood zero that batches would make, of all that were audited."""
 MIN_STEPS_PER_DEVIATION = 3.0
 """Neighbouring floats in a standard deviation of the draws; with 3 the grid adds 1% to the variance."""
 
@@ -52,10 +54,11 @@ def law_warnings(tree: Any, judged: Any) -> Iterator[str]:
 def _about_audit(entry: dict[str, Any], where: str, names: list[str]) -> Iterator[str]:
     if entry["undefined"]:
         yield f"{entry['undefined']} of {entry['pairs']} states drawn have an undefined likelihood on all data (NaN)"
-    if entry["impossible"]:
+    if entry["impossible"] or entry["impossible_moves"] > MAX_IMPOSSIBLE:
         yield (
-            f"{entry['impossible']} of {entry['pairs']} states drawn have likelihood zero on all data: its support "
-            "depends on the parameters, which a batch cannot see; use MetropolisHastings"
+            f"{entry['impossible']} of {entry['pairs']} states drawn have likelihood zero on all data, and of as many "
+            f"moves about {entry['impossible_moves']:.1f} lead to such states: the support depends on the parameters, "
+            "which a batch cannot see; use MetropolisHastings"
         )
         return
     advice = "use a larger batch or a higher temperature"
