@@ -66,8 +66,13 @@ def check_right_or_named(read, damaged, expected):
 
 
 def reading(path):
-    """A finished run is read, not made; all of it."""
-    return lambda: run("equi-energy", path, DRAWS, **SETTINGS)
+    """What ``sample`` and ``resume`` do with a finished run."""
+
+    def read():
+        verify(path)
+        return open_run(path)
+
+    return read
 
 
 def going_on(path):
@@ -83,11 +88,12 @@ def test_a_flipped_bit_in_what_is_read_is_noticed(whole, tmp_path):
     expected, rng = numbers(open_run(whole)), np.random.default_rng(0)
     read = [file for file in files_of(whole) if "rings" not in file.parts and is_read(file)]
     assert len(read) > 40
+    path = copied(whole, tmp_path)
     for file in read[:: len(read) // 30]:
-        path = copied(whole, tmp_path)
         damaged = path / file.relative_to(whole)
         flip(damaged, rng.integers(8 * file.stat().st_size))
         assert check_right_or_named(reading(path), damaged, expected), damaged
+        shutil.copy(file, damaged)  # mended: reading has changed nothing
 
 
 def test_a_flipped_bit_in_rings_or_checkpoint_is_noticed_when_the_run_goes_on(whole, tmp_path):
@@ -115,9 +121,8 @@ def test_a_flipped_bit_anywhere_is_noticed_or_harmless(whole, tmp_path):
 
 @pytest.mark.parametrize("how", ["deleted", "truncated"])
 def test_a_lost_file_is_noticed(whole, tmp_path, how):
-    expected = numbers(open_run(whole))
+    expected, path = numbers(open_run(whole)), copied(whole, tmp_path)
     for file in [file for file in files_of(whole) if "rings" not in file.parts]:
-        path = copied(whole, tmp_path)
         damaged = path / file.relative_to(whole)
         if how == "deleted":
             damaged.unlink()
@@ -125,6 +130,7 @@ def test_a_lost_file_is_noticed(whole, tmp_path, how):
             damaged.write_bytes(damaged.read_bytes()[: file.stat().st_size // 2])
         is_refused = check_right_or_named(reading(path), damaged, expected)
         assert is_refused or (how == "truncated" and not is_read(file)), damaged
+        shutil.copy(file, damaged)
 
 
 def test_a_lost_ring_is_an_error_again_and_again(whole, tmp_path):
@@ -246,6 +252,17 @@ def test_only_leftovers_of_a_start_are_a_new_store(tmp_path):
     assert (path / "notes.txt").read_text() == "precious"
 
 
+def test_a_finished_run_that_is_damaged_is_not_returned(whole, tmp_path):
+    path = copied(whole, tmp_path)
+    flip(path / "sample_stats" / "accepted" / "c" / "0" / "0", 50)
+    for use in (
+        lambda: run("equi-energy", path, DRAWS, **SETTINGS),
+        lambda: mintmc.resume(path, posterior(), progress=False),
+    ):
+        with pytest.raises(ValueError, match=r"accepted/c/0/0 is damaged: its checksum"):
+            use()
+
+
 def test_reading_a_damaged_part_later_is_an_error_too(whole, tmp_path):
     path = copied(whole, tmp_path)
     tree = open_run(path)
@@ -253,4 +270,3 @@ def test_reading_a_damaged_part_later_is_an_error_too(whole, tmp_path):
     np.asarray(tree["posterior"]["a"][0])
     with pytest.raises(ValueError, match=r"a/c/1/0 is damaged: its checksum"):
         np.asarray(tree["posterior"]["a"])
-    assert mintmc.resume(whole, posterior(), progress=False).sizes == open_run(whole).sizes

@@ -188,7 +188,7 @@ def read_record(path: str | Path) -> dict[str, Any]:
     document = load_document(path) if path.is_dir() and (path / "zarr.json").exists() else {}
     text = document.get("attributes", {}).get("mintmc_run")
     if text is None:
-        raise ValueError(f"out must be a new path or a run of mintmc, got {path}: it has no such zarr.json")
+        raise ValueError(f"out must be a new path or a run of mintmc, got {path}: no {path / 'zarr.json'} of one")
     return json.loads(text)
 
 
