@@ -151,7 +151,8 @@ class Posterior:
         if self.log_jacobian is not None:
             check.scalar("log_jacobian", self.log_jacobian, shape, takes=like)
         if self.data is not None and self.log_likelihood is not None:
-            datum = jax.tree.map(lambda leaf: leaf[0], self.data.read(0, 1))
+            rows = self.data.read(0, 1)
+            datum = jax.tree.map(lambda leaf: leaf[0], rows.rows if isinstance(rows, Referenced) else rows)
             takes = f"{like} and a row of data, {check.form(datum)}"
             check.scalar("log_likelihood", self.log_likelihood, shape, datum, takes=takes)
 
