@@ -100,7 +100,7 @@ FULL, KILLED = OSError(errno.ENOSPC, "No space left on device"), RuntimeError("k
 
 @pytest.mark.parametrize(
     ("error", "every"),
-    [(FULL, 4), (KILLED, 9), *(pytest.param(error, 1, marks=pytest.mark.slow) for error in (FULL, KILLED))],
+    [(FULL, 9), (KILLED, 19), *(pytest.param(error, 1, marks=pytest.mark.slow) for error in (FULL, KILLED))],
     ids=str,
 )
 def test_a_fault_at_any_write_leaves_a_store_that_goes_on(tmp_path, error, every):
