@@ -42,7 +42,9 @@ def time_c(steps=300_000):
 def time_mint(posterior, sampler=None, draws=DRAWS):
     """Core-microseconds per step of one chain: wall time of the draws, times cores, over all chains' steps."""
     sampler = sampler or mintmc.MINT(1000, alpha=0.5)
-    tree = mintmc.sample(posterior, sampler, init=np.array([0.5, 0.0]), draws=draws, chains=CHAINS, progress=False)
+    tree = mintmc.sample(
+        posterior, sampler, init=np.array([0.5, 0.0]), draws=draws, chains=CHAINS, progress=False, audit=False
+    )
     return tree.attrs["sampling_time"] * CORES / (CHAINS * draws) * 1e6
 
 

@@ -35,7 +35,7 @@ def many_parameters(out, draws):
     x = np.random.default_rng(0).normal(size=(100_000, DIM)).astype(np.float32)
     posterior = mintmc.Posterior(lambda theta, row: -0.5 * jnp.sum((row - theta) ** 2), x)
     sampler = mintmc.MINT(1000, alpha=0.5, proposal=mintmc.RandomWalk(step_size=0.05))
-    settings = {"init": np.zeros(DIM), "warmup": 0, "chains": 2, "progress": False}
+    settings = {"init": np.zeros(DIM), "warmup": 0, "chains": 2, "progress": False, "audit": False}
     where = None if out == "memory" else out
     tree = mintmc.sample(posterior, sampler, draws=int(draws), out=where, **settings)
     return {"seconds": float(tree.attrs["sampling_time"]), "megabytes": peak_memory()}
@@ -46,7 +46,7 @@ def one_column(data, draws):
     source = tied_means.simulate(1_000_000) if data == "memory" else data
     posterior = mintmc.Posterior(tied_means.log_likelihood, source, tied_means.log_prior)
     sampler = mintmc.MINT(1000, temperature=2e5, proposal=mintmc.RandomWalk(step_size=0.5))
-    settings = {"init": np.array([0.5, 0.0]), "warmup": 0, "chains": 2, "progress": False}
+    settings = {"init": np.array([0.5, 0.0]), "warmup": 0, "chains": 2, "progress": False, "audit": False}
     tree = mintmc.sample(posterior, sampler, draws=int(draws), **settings)
     return {"microseconds": tree.attrs["sampling_time"] / int(draws) * 1e6, "megabytes": peak_memory()}
 

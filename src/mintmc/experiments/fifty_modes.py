@@ -105,9 +105,9 @@ class Runner:
         """One run."""
         if self.progress:
             print(f"fifty-modes: {part}", file=sys.stderr, flush=True)
-        settings = {"chains": self.sizes.chains} | settings
+        settings = {"chains": self.sizes.chains, "progress": self.progress, "audit": False} | settings
         # Every chain at the same point, as in the paper.
-        return sample(posterior, sampler, init=lambda key: jnp.asarray(init), progress=self.progress, **settings)
+        return sample(posterior, sampler, init=lambda key: jnp.asarray(init), **settings)
 
 
 def run_all(sizes: Scale, progress: bool) -> dict[str, Any]:

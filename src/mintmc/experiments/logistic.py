@@ -125,7 +125,7 @@ def reproduce(scale: str, out: Path, progress: bool = True) -> Path:
             "seed": seed,
             "progress": progress,
         }
-        trees[name] = sample(posterior, sampler, draws=draws, **settings)
+        trees[name] = sample(posterior, sampler, draws=draws, audit=False, **settings)
         curves[name] = curve(trees[name])
     draws = np.asarray(trees["mint"]["tempered_posterior"]["theta"])[0]
     normal = normality(posterior, draws[-1], BATCH)

@@ -97,7 +97,7 @@ def _row(entry: Entry, posterior: Any, scale: Scale, progress: bool) -> Row:
         return 0.03 * jax.random.normal(key, (784,))
 
     settings: dict[str, Any] = {"init": start, "warmup": 0, "chains": scale.runs, "seed": 5, "progress": progress}
-    tree: Any = sample(posterior, entry.sampler(posterior.n), draws=scale.draws, **settings)
+    tree: Any = sample(posterior, entry.sampler(posterior.n), draws=scale.draws, audit=False, **settings)
     stats, digits = tree["sample_stats"], mnist.load()
     touched = stats["data_touched"].values
     oracle = stats["oracle_touched"].values if "oracle_touched" in stats else np.zeros_like(touched)

@@ -44,7 +44,7 @@ def visits_of_gradient_methods(
     seen = {}
     for name, sampler in samplers.items():
         settings: dict[str, Any] = {"init": start, "warmup": 0, "chains": 4, "thin": 10, "progress": progress}
-        tree: Any = sample(posterior, sampler, draws=steps // 10, **settings)
+        tree: Any = sample(posterior, sampler, draws=steps // 10, audit=False, **settings)
         theta = tree["posterior"]["theta"].values
         nearest = np.argmin(np.sum((theta[..., None, :] - modes) ** 2, axis=-1), axis=-1)
         seen[name] = [" and ".join(str(tuple(modes[k].tolist())) for k in np.unique(chain)) for chain in nearest]
@@ -65,7 +65,7 @@ def batch_sizes(posterior: Posterior, scale: Scale, progress: bool) -> list[tupl
     table = []
     for name, published, sampler in entries:
         settings: dict[str, Any] = {"init": np.array([0.5, 0.0]), "warmup": 0, "chains": scale.runs, "seed": 4}
-        tree: Any = sample(posterior, sampler, draws=scale.draws, progress=progress, **settings)
+        tree: Any = sample(posterior, sampler, draws=scale.draws, progress=progress, audit=False, **settings)
         stats = tree["sample_stats"]
         oracle = stats.get("oracle_touched", 0)
         each = ((stats["data_touched"] - oracle) / 2).mean("draw").values

@@ -42,6 +42,8 @@ _LIKELIHOODS = 2**26
 _TABLE = 2**17
 """Rows among which batches are drawn; all if there are no more."""
 _BLOCK = 2**14
+_MOST_BLOCKS = 2**10
+"""Of more rows than these blocks hold, so many blocks spread over all of them stand for the rest."""
 _RUNS = 8
 """Pieces of a shuffled table that a batch is made of: one piece would give few different batches where m is near n."""
 _BESIDE = 64
@@ -146,7 +148,7 @@ def audit_moves(posterior: Posterior, trial: Trial, seed: int) -> MoveAudit:
         impossible=int(pairs.impossible[:, 0].sum()),
         impossible_moves=float(forward.rate[pairs.impossible[:, 1]].sum()),
         undefined=pairs.undefined,
-        data_touched=2 * len(exact) * n,
+        data_touched=2 * len(exact) * min(n, _MOST_BLOCKS * _BLOCK),
     )
 
 
@@ -222,13 +224,18 @@ def _on_all_rows(posterior: Posterior, model: Model, ends: Array, rng: np.random
     data: Any = posterior.data
     n, count, size = posterior.n, len(ends) // 2, min(_BLOCK, posterior.n)
     evaluate = jax.jit(lambda rows: jax.lax.map(lambda theta: model.each(theta, rows), ends))
-    where = np.sort(rng.permutation(n)[:_TABLE]) if n <= 2**27 else np.unique(rng.integers(n, size=_TABLE))
+    firsts = np.arange(0, n, size)
+    if len(firsts) > _MOST_BLOCKS:
+        firsts = firsts[np.linspace(0, len(firsts) - 1, _MOST_BLOCKS).astype(int)]
+    lasts = np.minimum(firsts + size, n)
+    read = np.concatenate([np.arange(first, last) for first, last in zip(firsts, lasts, strict=True)])
+    where = np.sort(rng.choice(read, min(len(read), _TABLE), replace=False))
     kept = np.empty((len(ends), len(where)), np.float32)
     sums, lowest = np.zeros((5, count)), np.full(len(ends), np.inf)
     centre = None
-    for first in range(0, n, size):
+    for first in firsts:
         # The last block is moved up to end at row n; what it shares with its neighbour is left out.
-        start = min(first, n - size)
+        start = min(int(first), n - size)
         values = np.asarray(evaluate(data.read(start, start + size)))[:, first - start :]
         inside = slice(*np.searchsorted(where, [first, first + size]))
         kept[:, inside] = values[:, where[inside] - first]
