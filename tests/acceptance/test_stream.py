@@ -54,6 +54,20 @@ def test_slices_wrap_around():
 
 
 def test_only_the_first_of_some_values_may_be_wanted():
-    before = Moments(jnp.asarray(2), jnp.asarray(2.0), jnp.asarray(2.0), jnp.asarray(3.0))  # of 1 and 3
+    before = Moments(jnp.asarray(2), *map(jnp.asarray, (2.0, 2.0, 1.0, 3.0)))  # of 1 and 3
     after = before.merge(jnp.asarray([5.0, 7.0, 100.0]), jnp.asarray(2))
     assert (after.read, after.mean, after.squares, after.largest) == (4, 4.0, 20.0, 7.0)
+
+
+@pytest.mark.parametrize(
+    ("values", "witnesses"),
+    [
+        ([0.1] * 50, 0),  # alike but for rounding
+        ([0.0] * 49 + [1.0], 1),  # one rare event
+        ([0.0] * 46 + [1.0] * 4, 4),
+        ([-1.0, 1.0] * 25, 50),
+    ],
+)
+def test_a_variance_is_as_well_known_as_there_are_values_that_make_it_up(values, witnesses):
+    moments = Moments.none(jnp.float32).merge(jnp.asarray(values, jnp.float32), jnp.asarray(len(values)))
+    assert float(moments.witnesses) == pytest.approx(witnesses, rel=0.1)

@@ -151,7 +151,7 @@ def test_the_ladder_group_holds_what_is_documented(tied):
     shapes = {name: values.dims for name, values in ladder.data_vars.items()}
     each = ("rung", "chain")
     of_all = ("acceptance_rate", "log_ratio_noise", "jump_share", "data_touched", "undefined_moves")
-    of_chains, of_states = ("start_energy", "lowest_energy"), ("start", "lowest_state", "hot_mean", "hot_sd")
+    of_chains, of_states = ("start_energy", "lowest_energy"), ("lowest_state", "hot_mean", "hot_sd")
     of_jumps = ("jump_rate", "jump_noise", "empty_rings")
     assert shapes == {
         "temperature": ("rung",),

@@ -225,5 +225,5 @@ def test_the_store_opens_with_xarray(tmp_path):
 
     run("equi-energy", tmp_path / "run.zarr", 100)
     tree = xarray.open_datatree(tmp_path / "run.zarr", engine="zarr")
-    assert {"posterior", "sample_stats", "ladder"} == set(tree.children)
+    assert {"posterior", "sample_stats", "start", "ladder"} == set(tree.children)
     assert tree["ladder"]["energy"].dims == ("rung", "chain", "draw")

@@ -91,7 +91,8 @@ class Start:
     def check(self, theta: Array) -> None:
         """Refuse a point where a chain cannot start."""
         if fault := self.fault(theta):
-            raise ValueError(f"{fault} at {check.shown(self.unravel(theta))}")
+            at = jax.tree.map(lambda leaf: np.asarray(leaf).tolist(), self.unravel(theta))
+            raise ValueError(f"{fault} at {check.shown(at)}")
 
     def fault(self, theta: Array) -> str | None:
         """What speaks against starting at a point, in words."""
