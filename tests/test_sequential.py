@@ -76,10 +76,10 @@ def test_austere_with_a_strict_level_is_nearly_exact_and_with_a_loose_one_is_not
     strict, z = run(posterior, mintmc.AustereMH(100, 1e-5, TEMPERATURE, WALK), draws=8000)
     assert distance(z**2, 1.0) < LIMIT
     loose, z = run(posterior, mintmc.AustereMH(20, 0.5, TEMPERATURE, WALK))
-    # epsilon = 0.5 stops at the first look, unless too few of 20 rows make up the variance: a noisy sign test, hotter
-    # than it says.
-    assert float((loose["sample_stats"]["data_touched"] == 40).mean()) > 0.5
-    assert float(loose["sample_stats"]["data_touched"].mean()) < 60
+    # epsilon = 0.5 stops at the first look at which enough rows make up the variance, of 20 or 40 rows: a noisy sign
+    # test, hotter than it says.
+    assert int(loose["sample_stats"]["data_touched"].min()) == 40
+    assert float(loose["sample_stats"]["data_touched"].mean()) < 100
     assert distance(z**2, 1.0) > LIMIT
     assert float(strict["sample_stats"]["data_touched"].mean()) > 2000
 

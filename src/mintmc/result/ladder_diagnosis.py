@@ -65,9 +65,10 @@ def diagnose_ladder(tree: xarray.DataTree, labels: Any = None) -> Diagnosis:
     >>> from mintmc.result.ladder_diagnosis import diagnose_ladder
     >>> two_modes = mintmc.Posterior.from_density(lambda x: jnp.logaddexp(-0.5 * (x - 9) ** 2, -0.5 * (x + 9) ** 2))
     >>> sampler = mintmc.EquiEnergy(mintmc.Ladder.geometric(hottest=50, rungs=4), feed=2000)
-    >>> tree = mintmc.sample(two_modes, sampler, init=9.0, draws=2000, warmup=500, chains=2, progress=False)
-    >>> diagnose_ladder(tree).trusted
-    True
+    >>> starts = mintmc.PerChain(jnp.array([-9.0, 9.0]))
+    >>> tree = mintmc.sample(two_modes, sampler, init=starts, draws=2000, warmup=500, chains=2, progress=False)
+    >>> diagnose_ladder(tree).numbers["rungs"]
+    4
     """
     check.tree(tree, "ladder", attributes=("sampler_settings",))
     import xarray
