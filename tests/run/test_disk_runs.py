@@ -155,11 +155,48 @@ def test_a_file_overwritten_during_a_run_is_an_error(tmp_path):
         mintmc.sample(posterior, SAMPLERS["MINT"], init=0.0, draws=2000, warmup=0, chains=1, progress=False)
 
 
-@pytest.mark.parametrize("thin", [1, 12])
-def test_draws_do_not_depend_on_how_a_run_is_cut(thin, tmp_path, monkeypatch):
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="only the CPU reads a file where it lies")
+def test_prepared_rows_are_not_copied(tmp_path):
+    data = stored(tmp_path, True)
+    assert data.mapped.unsafe_buffer_pointer() == data._source.mapped().ctypes.data
+    assert mintmc.open_data(tmp_path / "x.npy").mapped is None
+    assert mintmc.open_data(tmp_path / "x.prepared", transform=lambda x: 2 * x).mapped is None
+
+
+def test_a_prepared_file_overwritten_during_a_run_is_an_error(tmp_path):
+    data = stored(tmp_path, True)
+
+    def overwriting(theta, x):
+        if isinstance(x, jax.core.Tracer):  # once, when the program is made
+            os.utime(tmp_path / "x.prepared" / "0.npy", ns=(0, 0))
+        return gaussian_log_likelihood(theta, x)
+
+    posterior = mintmc.Posterior(overwriting, data)
+    with pytest.raises(OSError, match=r"x.prepared must not change while it is open"):
+        mintmc.sample(posterior, SAMPLERS["MINT"], init=0.0, draws=2000, warmup=0, chains=1, progress=False)
+
+
+def test_a_copied_file_gives_the_same_draws_after_it_was_checked(tmp_path):
+    data = stored(tmp_path, True)
+    settings = {"init": 0.0, "draws": 30, "warmup": 0, "chains": 1, "progress": False}
+    first = mintmc.sample(mintmc.Posterior(gaussian_log_likelihood, data), SAMPLERS["MINT"], **settings)
+    shutil.copytree(tmp_path / "x.prepared", tmp_path / "copy", copy_function=shutil.copyfile)
+    copy = mintmc.Posterior(gaussian_log_likelihood, tmp_path / "copy")
+    second = mintmc.sample(copy, SAMPLERS["MINT"], **settings)
+    np.testing.assert_array_equal(first.tempered_posterior.theta, second.tempered_posterior.theta)
+    spoilt = np.lib.format.open_memmap(tmp_path / "copy" / "0.npy", "r+")
+    spoilt[17] = np.nan
+    spoilt.flush()
+    broken = mintmc.Posterior(gaussian_log_likelihood, tmp_path / "copy")
+    with pytest.raises(ValueError, match=r"data must be finite, got nan in row 17 of .*copy"):
+        mintmc.sample(broken, SAMPLERS["MINT"], **settings)
+
+
+@pytest.mark.parametrize(("thin", "prepared"), [(1, False), (12, False), (1, True)])
+def test_draws_do_not_depend_on_how_a_run_is_cut(thin, prepared, tmp_path, monkeypatch):
     # Rows of 5 steps at a time: less than a stretch, and with thin = 12 (read by fours) less than a draw.
-    monkeypatch.setattr(batch, "_BYTES_PREPARED", 5 * 200 * 4)
-    posterior = mintmc.Posterior(gaussian_log_likelihood, stored(tmp_path, True))
+    monkeypatch.setattr(batch, "_BYTES_AT_ONCE", 5 * 200 * 4)
+    posterior = mintmc.Posterior(gaussian_log_likelihood, stored(tmp_path, prepared))
     settings = {"init": 0.0, "warmup": 13, "chains": 2, "thin": thin, "progress": False}
     whole = mintmc.sample(posterior, SAMPLERS["MINT"], draws=60, **settings)
     mintmc.sample(posterior, SAMPLERS["MINT"], draws=23, out=tmp_path / "run.zarr", **settings)
@@ -168,8 +205,8 @@ def test_draws_do_not_depend_on_how_a_run_is_cut(thin, tmp_path, monkeypatch):
 
 
 def test_batches_larger_than_what_is_read_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(batch, "_BYTES_PREPARED", 100)
-    posterior = mintmc.Posterior(gaussian_log_likelihood, stored(tmp_path, True))
+    monkeypatch.setattr(batch, "_BYTES_AT_ONCE", 100)
+    posterior = mintmc.Posterior(gaussian_log_likelihood, stored(tmp_path, False))
     sampler = mintmc.SGLD(3000, 1e-5)
     tree = mintmc.sample(posterior, sampler, init=0.0, draws=50, warmup=0, chains=1, progress=False)
     assert np.isfinite(tree.posterior.theta).all()
@@ -231,8 +268,8 @@ def test_the_law_is_that_of_memory(name, tmp_path, monkeypatch):
     # The broken twin: batches from a sixteenth of the rows, whose own error lasts; the one that shows it best.
     window = max((prepared.read(i, i + 512) for i in range(0, 8192, 512)), key=lambda rows: abs(rows.mean()))
 
-    def from_a_window(self, rng, size, count):
-        return window[np.argsort(rng.random((count, len(window))), axis=1)[:, :size]]
+    def from_a_window(self, rows, ticket, start, size):
+        return self.beside(jax.numpy.asarray(window)[self.order(ticket, start, size).ravel() % len(window)])
 
-    monkeypatch.setattr(mintmc.data.DiskData, "batches", from_a_window)
+    monkeypatch.setattr(mintmc.data.Runs, "take", from_a_window)
     assert standard_errors(memory, spread(name, prepared)) > LIMIT

@@ -1,8 +1,9 @@
-"""Observations that stay in a file and are read in pieces.
+"""Observations that stay in a file.
 
-If the rows were shuffled on disk (``mintmc.data.prepare``), neighbours are a uniform random subset over the choice of
-shuffle, so a batch is a few short reads (``mintmc.data.fresh``). If not, its rows are drawn one by one from the whole
-file: right as well, but slow where a row cannot be read without its neighbours (Parquet, Arrow, Zarr).
+Rows that were shuffled on disk (``mintmc.data.prepare``) are mapped into memory, and a compiled program reads of them
+what it needs, where it lies (``mintmc.data.batch.Runs``). Of any other file the rows of a batch are drawn one by one
+and read by the host (``mintmc.data.fresh``): right as well, but slow where a row cannot be read without its neighbours
+(Parquet, Arrow, Zarr).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,12 @@ import numpy as np
 from mintmc import check
 from mintmc.data.array import Rows, check_kept, check_unmasked, named_leaves, native
 from mintmc.data.formats import find, npy_source, zarr_source
-from mintmc.data.fresh import run_length, run_starts
 from mintmc.data.identity import VERIFY
-from mintmc.data.source import Source, check_numbers, joined
+from mintmc.data.source import Source, check_numbers
 from mintmc.data.tables import arrow_source, parquet_source
+
+_ALIGNED = 64  # bytes: what lies otherwise is copied by JAX
+_BYTES_CHECKED = 2**26  # at a time
 
 
 class DiskData:
@@ -62,7 +65,8 @@ class DiskData:
                 raise ValueError(f"transform must treat each row on its own, got {two[0]} or {one[0]} for row 0")
         self.example = self._checked(alone, int)
         self.bytes_per_row = max(self.bytes_per_row, sum(leaf.nbytes for leaf in jax.tree.leaves(self.example)))
-        self._as_it_is = source.checked and transform is None and _layout(raw) == _layout(self.example)
+        self._same_layout = transform is None and _layout(raw) == _layout(self.example)
+        self._as_it_is = source.checked and self._same_layout
 
     @property
     def numbers_per_row(self) -> int:
@@ -75,11 +79,21 @@ class DiskData:
         last = check.integer("last", last, first + 1, self.n, "n")
         return self._rows(lambda: self._source.read(first, last), last - first, lambda i: first + i)
 
-    def read_around(self, first: int, size: int) -> Rows:
-        """``size`` rows from ``first`` on; after the last comes the first."""
-        beyond = first + size - self.n
-        rows = self.read(first, min(first + size, self.n))
-        return joined([rows, self.read(0, beyond)]) if beyond > 0 else rows
+    @cached_property
+    def mapped(self) -> Rows | None:
+        """Rows that were shuffled on disk, as arrays that lie in the file; None where programs cannot read them there.
+
+        A copied file was not checked: that takes a pass over it.
+        """
+        arrays = self._source.mapped() if self.prepared and self._same_layout and self.n < 2**31 else None
+        if arrays is None or jax.default_backend() != "cpu":
+            return None
+        if any(leaf.ctypes.data % _ALIGNED or not leaf.flags.c_contiguous for leaf in jax.tree.leaves(arrays)):
+            return None
+        if not self._as_it_is:
+            for _ in self.blocks(max(1, _BYTES_CHECKED // self.bytes_per_row)):
+                pass
+        return jax.tree.map(lambda leaf: jax.device_put(np.asarray(leaf)), arrays)
 
     def shapes(self, *leading: int) -> Rows:
         """Rows with these leading axes, as a compiled program is told of them."""
@@ -105,6 +119,9 @@ class DiskData:
         if self.failure is not None:
             failure, self.failure = self.failure, None
             raise failure
+        if "mapped" in vars(self):
+            self._check_unchanged()
+            self._source.give_back()
 
     def take(self, indices: Any) -> Rows:
         """The rows of the given numbers, in the order given."""
@@ -123,16 +140,7 @@ class DiskData:
     def batches(self, rng: np.random.Generator, size: int, count: int) -> Rows:
         """``count`` batches of ``size`` different rows, (count, size, ...), each drawn by itself."""
         size = check.integer("size", size, 1, self.n, "n")
-        if self.prepared:
-            length = run_length(self.n, size)
-            starts = run_starts(rng, self.n, size, length, count).ravel()
-
-            def number(i: int) -> int:
-                return (starts[i // length] + i % length) % self.n
-
-            rows = self._rows(lambda: self._source.runs(starts, length), count * size, number)
-        else:
-            rows = self.take(np.concatenate([distinct(rng, self.n, size) for _ in range(count)]))
+        rows = self.take(np.concatenate([distinct(rng, self.n, size) for _ in range(count)]))
         return jax.tree.map(lambda leaf: leaf.reshape(count, size, *leaf.shape[1:]), rows)
 
     def blocks(self, size: int) -> Iterator[Rows]:

@@ -24,8 +24,7 @@ DESCRIPTION = "mintmc-data.json"
 """The file that makes a folder a prepared one."""
 VERSION = 1
 _STRIPE = 2**26  # bytes of a memory map that are touched before they are given back
-_RESIDENT = 2**28  # the same where places all over it are read again and again
-_AROUND = 2**21  # bytes that the kernel maps around a place that is touched: up to a huge page
+_RESIDENT = 2**28  # bytes of one that may stay in memory where places all over it are read again and again
 
 
 class _Arrays:
@@ -73,8 +72,13 @@ class _Arrays:
 
         return jax.tree.map(gather, self.tree)
 
-    def runs(self, starts: np.ndarray, length: int) -> Rows:
-        return jax.tree.map(lambda array: _runs(array, starts, length), self.tree)
+    def mapped(self) -> Rows | None:
+        return self.tree if all(isinstance(array, np.memmap) for array in jax.tree.leaves(self.tree)) else None
+
+    def give_back(self) -> None:
+        for array in jax.tree.leaves(self.tree):
+            if array.nbytes > _RESIDENT:
+                _give_back(array)
 
 
 def find(source: Any, columns: Sequence[str] | None, name: str = "source") -> Source:
@@ -168,23 +172,6 @@ def _prepared(path: Path, columns: Sequence[str] | None) -> Source:
         return identity.joined([leaf["sha256"] for leaf in described["leaves"]]) if untouched else content(True)
 
     return _Arrays(str(path), tree(described["tree"]), columns, stamp, known, prepared=True, checked=untouched)
-
-
-def _runs(array: np.memmap, starts: np.ndarray, length: int) -> np.ndarray:
-    # One item is a whole run: overlapping pieces of the map, of which NumPy copies those that are asked for.
-    last, row = len(array) - length, array.strides[0]
-    pieces: np.ndarray = np.ndarray((last + 1,), f"V{length * row}", array, strides=(row,))
-    # A small file may stay in memory as a whole; of a large one, only what is in use.
-    at_once = len(starts) if array.nbytes <= _RESIDENT else max(1, _RESIDENT // (_AROUND + length * row))
-    parts = []
-    for first in range(0, len(starts), at_once):
-        parts.append(pieces[np.minimum(starts[first : first + at_once], last)])
-        if array.nbytes > _RESIDENT:
-            _give_back(array)
-    rows = joined(parts).view(array.dtype).reshape(-1, length, *array.shape[1:])
-    for i in np.flatnonzero(starts > last):
-        rows[i] = array[(starts[i] + np.arange(length)) % len(array)]
-    return rows.reshape(-1, *array.shape[1:])
 
 
 def _copied(array: Any, rows: slice | np.ndarray) -> np.ndarray:

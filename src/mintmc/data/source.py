@@ -39,8 +39,12 @@ class Source(Protocol):
         """The rows of the given numbers, which ascend."""
         ...
 
-    def runs(self, starts: np.ndarray, length: int) -> Rows:
-        """``length`` rows from each start on; after the last row comes the first. Asked of prepared data only."""
+    def mapped(self) -> Rows | None:
+        """The rows as arrays that lie in the file, if they do."""
+        ...
+
+    def give_back(self) -> None:
+        """Let go of what was read through ``mapped``, if it is much."""
         ...
 
 

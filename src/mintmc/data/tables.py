@@ -44,8 +44,11 @@ class _Table:
         cuts = np.flatnonzero(np.diff(groups)) + 1
         return joined([self._rows(groups[a], indices[a:b]) for a, b in pairwise([0, *cuts, len(indices)])])
 
-    def runs(self, starts: np.ndarray, length: int) -> Rows:
-        raise NotImplementedError("tables are never prepared")
+    def mapped(self) -> None:
+        return None
+
+    def give_back(self) -> None:
+        pass
 
     def _group_of(self, row: Any) -> Any:
         return np.searchsorted(self.firsts, row, side="right") - 1

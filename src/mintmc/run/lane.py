@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from mintmc.data import ArrayData, Batching, DiskData, Fresh, FromDisk, Rows, Shuffled, Uniform
+from mintmc.data import ArrayData, Batching, DiskData, Fresh, FromDisk, Rows, Runs, Shuffled, Uniform
 from mintmc.energy import Density
 from mintmc.kernels.base import Kernel
 from mintmc.posterior import Params, Posterior
@@ -92,16 +92,17 @@ class Task(NamedTuple):
         data, n = self.posterior.data, self.posterior.n
         if not isinstance(data, DiskData):
             return Uniform(n) if self.sampler.batching == "uniform" else Shuffled(n)
-        if "stream" not in kernel.batches:
-            return Fresh(data, self.posterior.beside)
-        if "all" in kernel.batches:
+        if {"all", "stream"} <= set(kernel.batches):
             raise ValueError(f"data must be in memory for an oracle or a proxy, got {data.name}")
-        return FromDisk(data)
+        sizes = [size for role, size in kernel.batches.items() if role != "all"]
+        if sizes and data.mapped is not None:
+            return Runs.of(n, sizes, self.posterior.beside)
+        return FromDisk(data) if "stream" in kernel.batches else Fresh(data, self.posterior.beside)
 
     def shuffles(self, sizes: Collection[int]) -> Shuffles:
         """What batches of these sizes are sliced from, if they are."""
         sliced = self.sampler.batching == "shuffled" and isinstance(self.posterior.data, ArrayData)
-        return Shuffles(self.posterior, self.seed, max(sizes, default=0) if sliced else 0)
+        return Shuffles(self.posterior, self.seed, max(sizes, default=0) if sliced else 0, any(sizes))
 
 
 class Purpose:
@@ -130,9 +131,10 @@ class LaneState(NamedTuple):
 class Shuffles:
     """The rows that batches are sliced from: a shuffled copy of those in memory, new every epoch."""
 
-    def __init__(self, posterior: Posterior, seed: int, wrap: int):
+    def __init__(self, posterior: Posterior, seed: int, wrap: int, has_batches: bool):
         self.data, self.seed, self.wrap, self.epoch = posterior.data, seed, wrap, -1
-        self.rows = posterior.rows
+        on_disk = has_batches and isinstance(self.data, DiskData)
+        self.rows = self.data.mapped if on_disk else posterior.rows
 
     def at(self, epoch: int) -> Rows:
         """The rows of an epoch; those of the posterior, in their own order, if nothing is sliced."""
