@@ -15,7 +15,7 @@ permuted order, read where they lie, without a copy.
 *fresh*: any other data on disk. The rows of a block of steps are read at once (``mintmc.data.fresh``), and a ticket is
 the rows themselves.
 
-*from disk*: the same where a step asks for its rows as far as it needs them: for tests that read on until they are sure.
+*from disk*: the same for tests that read on until they are sure: a step asks for its rows as far as it needs them.
 
 A *ticket* is the randomness of one batch; ``take`` reads ``size`` rows from position ``start`` of its order. Tickets do
 not depend on the state of the chain, so the runner draws them in bulk.

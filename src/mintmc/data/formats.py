@@ -17,7 +17,7 @@ from mintmc import check
 from mintmc.data import identity, zarrs
 from mintmc.data.array import Rows, named_leaves
 from mintmc.data.identity import Stamp
-from mintmc.data.source import Source, check_count, check_numbers, joined, must_be, select
+from mintmc.data.source import Source, check_count, check_numbers, must_be, select
 from mintmc.data.tables import arrow_source, parquet_source
 
 DESCRIPTION = "mintmc-data.json"

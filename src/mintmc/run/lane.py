@@ -133,8 +133,7 @@ class Shuffles:
 
     def __init__(self, posterior: Posterior, seed: int, wrap: int, has_batches: bool):
         self.data, self.seed, self.wrap, self.epoch = posterior.data, seed, wrap, -1
-        on_disk = has_batches and isinstance(self.data, DiskData)
-        self.rows = self.data.mapped if on_disk else posterior.rows
+        self.rows = posterior.data.mapped if has_batches and isinstance(posterior.data, DiskData) else posterior.rows
 
     def at(self, epoch: int) -> Rows:
         """The rows of an epoch; those of the posterior, in their own order, if nothing is sliced."""
