@@ -105,7 +105,8 @@ class Model:
     log_prior: Callable[[Array], Array]
     n: int
     block: int  # rows of a full pass that are worked on at a time
-    source: Any = None  # data that stay on disk: full passes read them from there
+    source: Any = None  # data that the host reads from a file: full passes ask for them
+    finds_reference: bool = False  # whether batches find their log-likelihoods at a reference as they are read
     sharers: int = 1  # processes that share each full pass, along the axis DATA_AXIS
     log_jacobian: Callable[[Array], Array] | None = None  # of a change of variables; never tempered
     has_prior: bool = False  # whether a prior was given beside a likelihood
@@ -141,7 +142,7 @@ class Model:
 
     def reference_rows(self, batch_size: int) -> int:
         """Rows read to know a batch's log-likelihoods at the reference: none where they lie beside the rows."""
-        return 0 if self.source is None else batch_size
+        return batch_size if self.finds_reference else 0
 
     def density(self, theta: Array, rows: Rows) -> Density:
         """Exact log density on all data, block by block."""
@@ -358,13 +359,13 @@ def apart(function: Callable, *args: Any) -> Any:
         return jax.jit(function)(*args)
 
 
-def block_size(n: int, numbers_per_row: int, dim: int, on_disk: bool) -> int:
+def block_size(n: int, numbers_per_row: int, dim: int, by_host: bool) -> int:
     """Rows of a full pass to work on at a time.
 
     In memory so few that what they need stays in the cache and XLA does not split the work on them among threads, which
-    takes longer than the work itself; chains have the other cores. From disk as many as are worth a read.
+    takes longer than the work itself; chains have the other cores. Where the host reads them, as many as are worth it.
     """
-    smallest, largest = (256, 8192) if on_disk else (64, 512)
+    smallest, largest = (256, 8192) if by_host else (64, 512)
     return min(n, max(smallest, min(largest, 2**16 // max(numbers_per_row, dim, 1))))
 
 

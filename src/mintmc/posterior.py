@@ -97,6 +97,11 @@ class Posterior:
         return 0 if self.data is None else self.data.n
 
     @property
+    def on_disk(self) -> bool:
+        """Whether the observations stay in a file."""
+        return isinstance(self.data, DiskData)
+
+    @property
     def has_prior(self) -> bool:
         """Whether a prior was given beside a likelihood."""
         return self.log_likelihood is not None and self.log_prior is not _flat
@@ -112,14 +117,15 @@ class Posterior:
     def model(self, unravel: Callable[[Array], Params], dim: int) -> Model:
         """The same posterior as a function of the flat vector that ``unravel`` turns into params."""
         log_likelihood = self.log_likelihood
-        source = self.data if isinstance(self.data, DiskData) else None
+        by_host = isinstance(self.data, DiskData) and self.data.mapped is None
         each = None if log_likelihood is None else (lambda theta, datum: log_likelihood(unravel(theta), datum))
         return Model(
             log_likelihood=each,
             log_prior=_on_vectors(self.log_prior, unravel),
             n=self.n,
-            block=block_size(self.n, self.data.numbers_per_row, dim, on_disk=source is not None) if self.data else 1,
-            source=source,
+            block=block_size(self.n, self.data.numbers_per_row, dim, by_host) if self.data else 1,
+            source=self.data if by_host else None,
+            finds_reference=self.on_disk,
             log_jacobian=self.log_jacobian and _on_vectors(self.log_jacobian, unravel),
             has_prior=self.has_prior,
         )
@@ -162,9 +168,11 @@ class Posterior:
 
     @cached_property
     def rows(self) -> Rows:
-        """The observations on the device, in their own order; None if they stay on disk."""
+        """The observations as programs read them, in their own order; None if the host must read them from a file."""
+        if self.data is None:
+            return None
         with jax.ensure_compile_time_eval():  # so that a first use under jit caches arrays, not tracers
-            return jax.tree.map(jnp.asarray, self.data.rows) if isinstance(self.data, ArrayData) else None
+            return self.data.mapped if isinstance(self.data, DiskData) else jax.tree.map(jnp.asarray, self.data.rows)
 
     def _density(self, theta: Array, unravel: Callable[[Array], Params]) -> Density:
         # One compilation for each structure of params, kept as long as the posterior.

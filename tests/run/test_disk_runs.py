@@ -114,7 +114,7 @@ def test_rows_by_number_from_disk_give_the_draws_of_memory(name, tmp_path):
 
 @pytest.mark.parametrize("sampler", [mintmc.AustereMH(100, oracle_error=0.1), mintmc.ConfidenceMH("oracle")])
 def test_an_oracle_needs_the_data_in_memory(sampler, tmp_path, no_compiler):
-    with pytest.raises(ValueError, match=r"data must be in memory for an oracle or a proxy, got .*x"):
+    with pytest.raises(ValueError, match=r"data must be in memory, or prepared, for an oracle or a proxy, got .*x"):
         mintmc.sample(
             mintmc.Posterior(gaussian_log_likelihood, stored(tmp_path, False)), sampler, init=0.0, progress=False
         )

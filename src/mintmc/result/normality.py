@@ -82,7 +82,7 @@ def normality(
     posterior.check_functions(params, "params")
     model = posterior.model(unravel, theta.size)
     if posterior.rows is None:
-        raise ValueError("posterior must have its data in memory, got data on disk")
+        raise ValueError("posterior must have its data in memory, or prepared, got data on disk")
     each = jax.jit(model.each)(theta, posterior.rows)
     if other is not None:
         second = flatten(other, "other")[0]

@@ -92,17 +92,17 @@ class Task(NamedTuple):
         data, n = self.posterior.data, self.posterior.n
         if not isinstance(data, DiskData):
             return Uniform(n) if self.sampler.batching == "uniform" else Shuffled(n)
+        if data.mapped is not None:
+            sizes = [size for role, size in kernel.batches.items() if role != "all"]
+            return Runs.of(n, sizes or [n], self.posterior.beside)
         if {"all", "stream"} <= set(kernel.batches):
-            raise ValueError(f"data must be in memory for an oracle or a proxy, got {data.name}")
-        sizes = [size for role, size in kernel.batches.items() if role != "all"]
-        if sizes and data.mapped is not None:
-            return Runs.of(n, sizes, self.posterior.beside)
+            raise ValueError(f"data must be in memory, or prepared, for an oracle or a proxy, got {data.name}")
         return FromDisk(data) if "stream" in kernel.batches else Fresh(data, self.posterior.beside)
 
     def shuffles(self, sizes: Collection[int]) -> Shuffles:
         """What batches of these sizes are sliced from, if they are."""
         sliced = self.sampler.batching == "shuffled" and isinstance(self.posterior.data, ArrayData)
-        return Shuffles(self.posterior, self.seed, max(sizes, default=0) if sliced else 0, any(sizes))
+        return Shuffles(self.posterior, self.seed, max(sizes, default=0) if sliced else 0)
 
 
 class Purpose:
@@ -131,9 +131,9 @@ class LaneState(NamedTuple):
 class Shuffles:
     """The rows that batches are sliced from: a shuffled copy of those in memory, new every epoch."""
 
-    def __init__(self, posterior: Posterior, seed: int, wrap: int, has_batches: bool):
+    def __init__(self, posterior: Posterior, seed: int, wrap: int):
         self.data, self.seed, self.wrap, self.epoch = posterior.data, seed, wrap, -1
-        self.rows = posterior.data.mapped if has_batches and isinstance(posterior.data, DiskData) else posterior.rows
+        self.rows = posterior.rows
 
     def at(self, epoch: int) -> Rows:
         """The rows of an epoch; those of the posterior, in their own order, if nothing is sliced."""

@@ -278,7 +278,7 @@ def _task(posterior, sampler, init, chains, seed, draws, warmup, thin) -> Task:
         read = posterior.n
         if min(sampler.ladder.rows(posterior.n)) < posterior.n:
             # In memory once more, for every row by itself; on disk each batch finds out as it is read.
-            read = read if posterior.rows is None else 2 * read
+            read = read if posterior.on_disk else 2 * read
             posterior = posterior.referenced(at)
     return Task(posterior, sampler, thetas, unravel, reference, seed, draws, warmup, thin, read)
 
