@@ -9,7 +9,7 @@ import mintmc
 from mintmc.cli import app
 from mintmc.cli.options import SAMPLERS, build_sampler, parse_pairs
 from mintmc.experiments import tied_means
-from mintmc.run.store import open_run
+from mintmc.store.run_store import open_run
 
 
 def test_version():

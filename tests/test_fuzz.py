@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import mintmc
-import mintmc.result.normality
 import mintmc.run.program
+import mintmc.study.normality
 from fuzzing import POOL, deadline, unclear
 from mintmc import check
 
@@ -174,7 +174,7 @@ def reached(monkeypatch, tmp_path):
         raise ReachedError
 
     monkeypatch.setattr(mintmc.run.program, "build", reach)
-    monkeypatch.setattr(mintmc.result.normality, "Uniform", reach)
+    monkeypatch.setattr(mintmc.study.normality, "Uniform", reach)
     monkeypatch.chdir(tmp_path)
 
 

@@ -13,11 +13,8 @@ from mintmc.result.diagnose import Diagnosis, diagnose
 from mintmc.result.ladder_diagnosis import diagnose_ladder
 from mintmc.result.ladder_plots import plot_ladder
 from mintmc.result.modes import mode_weights, relative_variance
-from mintmc.result.normality import Normality, normality
-from mintmc.run.audit import Audit, audit_rung
 from mintmc.run.initial import PerChain
 from mintmc.run.sample import resume, sample
-from mintmc.run.tune import tune_ladder
 from mintmc.samplers import (
     MINT,
     MINTEE,
@@ -33,6 +30,9 @@ from mintmc.samplers import (
     TaylorProxy,
     TunaMH,
 )
+from mintmc.study.audit_rung import Audit, audit_rung
+from mintmc.study.normality import Normality, normality
+from mintmc.study.tune import tune_ladder
 
 __all__ = [
     "MINT",

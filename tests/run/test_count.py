@@ -3,12 +3,12 @@
 import jax
 import numpy as np
 import pytest
-from resumed_run import run
 
 import mintmc
 from mintmc.acceptance.barker import Barker
 from mintmc.run import chains, count
 from mintmc.run.lane import check_countable
+from resumed_run import run
 
 
 def test_counts_go_beyond_32_bits():

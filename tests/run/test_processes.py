@@ -9,15 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from resumed_run import run, run_one_chain
-from test_resume import assert_same
 from typer.testing import CliRunner
 
 from mintmc.cli import app
 from mintmc.run.processes import join_parts, part_path
-from mintmc.run.store import open_run, read_record
+from mintmc.store.run_store import open_run, read_record
+from resumed_run import run, run_one_chain
+from stores import assert_same
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 DRAWS = 150
 
 

@@ -20,11 +20,11 @@ from jax.errors import JaxRuntimeError
 from mintmc.cli import model_file, options
 from mintmc.cli.options import SAMPLERS
 from mintmc.result.diagnose import diagnose
-from mintmc.run.encode import is_readable
 from mintmc.run.processes import TIMEOUT, join, leave
 from mintmc.run.sample import record_of_run
 from mintmc.run.sample import resume as mintmc_resume
 from mintmc.run.sample import sample as mintmc_sample
+from mintmc.store.encode import is_readable
 
 _MISTAKE = 2
 """The exit code that says so."""

@@ -23,8 +23,8 @@ from mintmc.data import identity
 from mintmc.data.array import Rows, named_leaves, row_count
 from mintmc.data.disk import DiskData, open_data
 from mintmc.data.formats import DESCRIPTION, VERSION
-from mintmc.durable import sync
-from mintmc.lock import locked
+from mintmc.store.durable import sync
+from mintmc.store.lock import locked
 
 _BUCKETS = "buckets"
 

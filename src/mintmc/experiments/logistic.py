@@ -22,7 +22,7 @@ from mintmc import MINT, MetropolisHastings, RandomWalk, normality, sample
 from mintmc.experiments import logistic_table, mnist
 from mintmc.experiments.report import Page
 from mintmc.result.diagnose import draws_group
-from mintmc.result.plots import INK, normality_plot
+from mintmc.result.plots import INK
 
 BATCH, ALPHA = 100, 0.99
 TEMPERED_STEP, COLD_STEP = 0.061, 0.0018  # a coordinate: times sqrt(784) = 28, the mean step
@@ -142,7 +142,7 @@ def _figure(normal, curves, temperature, runs, path: Path) -> Path:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 3, figsize=(15, 4.6), layout="constrained")
-    normality_plot(normal, axes[0])
+    normal.plot(axes[0])
     for axis, x_of, label in (
         (axes[1], lambda c: c.passes.mean(axis=0), "passes over the data (every read counted)"),
         (axes[2], lambda c: c.seconds, "seconds of sampling"),

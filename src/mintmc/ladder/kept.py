@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from mintmc.durable import create, open_file, sync
+from mintmc.store.durable import create, open_file, sync
 
 _WORDS_AT_A_TIME = 2**20
 

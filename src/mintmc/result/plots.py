@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-
-if TYPE_CHECKING:
-    from mintmc.result.normality import Normality
 
 INK = {"mint": "#1b6ca8", "paper": "#c8553d", "truth": "#222222", "full": "#3a7d44"}
 """One colour for each part, in all figures."""
@@ -20,19 +15,6 @@ def new_axes(axes=None):
     import matplotlib.pyplot as plt
 
     return plt.subplots(figsize=(5, 4), layout="constrained")[1]
-
-
-def normality_plot(result: Normality, axes=None):
-    """Histogram of t against the normal with the same mean and variance."""
-    axes = new_axes(axes)
-    axes.hist(result.t, bins=60, density=True, color=INK["mint"], alpha=0.5, label=f"{len(result.t)} batches")
-    mean, sd = result.t.mean(), result.t.std()
-    x = np.linspace(mean - 4.5 * sd, mean + 4.5 * sd, 300)
-    density = np.exp(-0.5 * ((x - mean) / sd) ** 2) / (sd * np.sqrt(2 * np.pi))
-    axes.plot(x, density, color=INK["truth"], label="normal")
-    axes.set(xlabel=r"$t = \sqrt{m}\,(\hat\mu - \mu)$", ylabel="density", title=f"batches of {result.batch_size}")
-    axes.legend(frameon=False, title=f"skewness {result.skewness:.2f}\nex. kurtosis {result.excess_kurtosis:.2f}")
-    return axes
 
 
 def contours_plot(axes, grid_x, grid_y, density, draws=None, colour=INK["mint"], title=""):

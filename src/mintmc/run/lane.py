@@ -24,8 +24,8 @@ from mintmc.run import adapt
 from mintmc.run.interrupt import Interrupt
 from mintmc.run.processes import Alone, Together
 from mintmc.run.progress import Display
-from mintmc.run.saver import Saver
 from mintmc.samplers.base import on_vectors
+from mintmc.store.saver import Saver
 
 PASSES_PER_SHUFFLE = 50
 

@@ -27,8 +27,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from mintmc import check
 from mintmc.energy import DATA_AXIS, PARTS
 from mintmc.run.guard import guard
-from mintmc.run.provenance import differences, summary
-from mintmc.run.store import RunStore, open_run, read_record
+from mintmc.store.provenance import differences, summary
+from mintmc.store.run_store import RunStore, open_run, read_record
 
 TIMEOUT = 30
 """Seconds after which a process that is not heard of is taken to be gone."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from mintmc.data import distinct
 from mintmc.energy import Referenced
-from mintmc.ladder.equi_energy import Rung
+from mintmc.kernels.equi_energy import Rung
 from mintmc.ladder.rings import Rings, States, ring_count, subset_size
 from mintmc.run.lane import Task
 

@@ -14,26 +14,26 @@ import jax.numpy as jnp
 import numpy as np
 
 from mintmc import check
-from mintmc.lock import locked
 from mintmc.posterior import Posterior
 from mintmc.proposals import Custom
 from mintmc.result.tree import RunFacts, build_tree
 from mintmc.run.audit_run import audit_run
 from mintmc.run.chains import ChainRun
 from mintmc.run.clock import Clock
-from mintmc.run.encode import decode, is_readable
 from mintmc.run.initial import PerChain, Start, initial_states, is_one_point, starts_apart
 from mintmc.run.interrupt import Interrupt
 from mintmc.run.lane import Purpose, Session, Task, cores, key_of, workers
 from mintmc.run.outline import outline
 from mintmc.run.processes import agree, check_sharers, join_parts, own_chains, part_path, wait_for_all
 from mintmc.run.progress import Display
-from mintmc.run.provenance import differences, machines_of, provenance
 from mintmc.run.rounds import LadderRun
-from mintmc.run.saver import Saver
-from mintmc.run.store import RunStore, is_new, open_run, read_record, verify
 from mintmc.samplers import MINTEE, EquiEnergy, MetropolisHastings, Sampler
 from mintmc.samplers.base import check_has_data, check_sampler
+from mintmc.store.encode import decode, is_readable
+from mintmc.store.lock import locked
+from mintmc.store.provenance import differences, machines_of, provenance
+from mintmc.store.run_store import RunStore, is_new, open_run, read_record, verify
+from mintmc.store.saver import Saver
 
 if TYPE_CHECKING:
     import xarray

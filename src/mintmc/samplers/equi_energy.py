@@ -11,8 +11,8 @@ from jax import Array
 from mintmc import check
 from mintmc.data import BATCHINGS
 from mintmc.energy import TEMPERS, Density, Model
+from mintmc.kernels import equi_energy
 from mintmc.kernels.base import Kernel
-from mintmc.ladder import equi_energy
 from mintmc.ladder.ladder import MOST_RUNGS, Ladder
 from mintmc.ladder.rings import QuantileRings, RingRule, SpacedRings, check_rings, ring_count, subset_size
 from mintmc.posterior import Params, Posterior, check_alike, check_counted, flatten

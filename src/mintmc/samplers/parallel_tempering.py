@@ -10,8 +10,8 @@ from jax import Array
 from mintmc import check
 from mintmc.data import BATCHINGS
 from mintmc.energy import Density, Model
+from mintmc.kernels import parallel_tempering
 from mintmc.kernels.base import Kernel
-from mintmc.ladder import parallel_tempering
 from mintmc.ladder.ladder import Ladder
 from mintmc.posterior import Params, Posterior, check_counted
 from mintmc.proposals import Proposal, RandomWalk

@@ -16,7 +16,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 from mintmc.posterior import Params, Posterior
-from mintmc.run.encode import encode
+from mintmc.store.encode import encode
 
 FORMAT = 2
 """Of the store; another one cannot be gone on with."""

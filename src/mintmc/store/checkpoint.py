@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mintmc.durable import digest, open_file
+from mintmc.store.durable import digest, open_file
 
 
 def load_arrays(folder: Path, record: dict[str, Any]) -> list[np.ndarray]:

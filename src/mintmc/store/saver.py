@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mintmc.run.clock import Clock
-from mintmc.run.store import RunStore
+from mintmc.store.run_store import RunStore
 
 if TYPE_CHECKING:
     import xarray

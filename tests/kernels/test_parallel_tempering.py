@@ -15,7 +15,7 @@ import mintmc
 from mintmc.data import Uniform, open_batches
 from mintmc.energy import Density, Referenced, Tempered
 from mintmc.kernels import metropolis
-from mintmc.ladder import parallel_tempering as pt
+from mintmc.kernels import parallel_tempering as pt
 from mintmc.proposals import Tuning
 from mintmc.samplers.parallel_tempering import ParallelTempering
 from truth import LIMIT, distance, gaussian_data, gaussian_log_likelihood

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import mintmc
-from mintmc.run.tune import batch_sizes, tune_ladder
+from mintmc.study.tune import batch_sizes, tune_ladder
 from truth import gaussian_data, gaussian_log_likelihood
 
 N = 1000

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import mintmc
-from mintmc.run import saver
+from mintmc.store import saver
 
 SAMPLERS = {
     "mint": mintmc.MINT(50, alpha=0.5, proposal=mintmc.RandomWalk(preconditioner="diagonal")),

@@ -2,37 +2,14 @@
 
 import errno
 import json
-import os
 import time
 
 import numpy as np
 import pytest
-import xarray
 import zarr
 
-from mintmc.run import chunks
-from mintmc.run.store import RunStore, open_run, read_record
-
-CHAINS, PARTS, PER_PART = 2, 2, 40
-
-
-def part_of(first, draws=PER_PART):
-    """A tree like that of a run: draws that know their number, a statistic, and something that is not a draw."""
-    number = np.broadcast_to(np.arange(first, first + draws), (CHAINS, draws)).astype(float)
-    coords = {"chain": np.arange(CHAINS), "draw": np.arange(first, first + draws)}
-    theta = xarray.Dataset({"theta": (("chain", "draw", "d"), np.stack([number, -number], -1))}, coords)
-    stats = xarray.Dataset({"energy": (("chain", "draw"), number)}, coords)
-    ladder = xarray.Dataset({"rate": (("rung",), np.full(3, float(first)))})
-    return xarray.DataTree.from_dict({"posterior": theta, "sample_stats": stats, "ladder": ladder})
-
-
-def write(path, parts=PARTS):
-    """Go on with the store until all parts are there, as a run does."""
-    store = RunStore(path)
-    while (done := 0 if store.done is None else store.done["drawn"]) < parts * PER_PART:
-        tree = part_of(done)
-        store.append(tree)
-        store.commit({"seed": 1}, {"drawn": done + PER_PART}, [np.arange(done + PER_PART), np.array(1.5)])
+from mintmc.store.run_store import RunStore, open_run, read_record
+from stores import CHAINS, PARTS, PER_PART, FaultAt, part_of, write
 
 
 def check_valid(path, draws):
@@ -67,24 +44,6 @@ def test_groups_that_no_reader_knows_are_overwritten(tmp_path):
     store.append(part_of(0))
     write(tmp_path / "run.zarr")
     check_valid(tmp_path / "run.zarr", PARTS * PER_PART)
-
-
-class FaultAt:
-    """Counts every write, rename and fsync, and fails at one of them."""
-
-    def __init__(self, monkeypatch, at, error):
-        self.count, self.at, self.error = 0, at, error
-        for owner, name in ((chunks, "write"), (os, "replace"), (os, "fsync"), (np, "savez")):
-            monkeypatch.setattr(owner, name, self.wrap(getattr(owner, name)))
-
-    def wrap(self, function):
-        def wrapped(*args, **kwargs):
-            self.count += 1
-            if self.count == self.at:
-                raise self.error
-            return function(*args, **kwargs)
-
-        return wrapped
 
 
 def let_threads_finish(path):

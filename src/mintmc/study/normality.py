@@ -15,6 +15,7 @@ import numpy as np
 from mintmc import check
 from mintmc.data import Uniform
 from mintmc.posterior import Params, Posterior, check_alike, flatten
+from mintmc.result.plots import INK, new_axes
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,15 @@ class Normality:
 
     def plot(self, axes=None):
         """Histogram of t against the normal with the same mean and variance; returns the axes."""
-        from mintmc.result.plots import normality_plot
-
-        return normality_plot(self, axes)
+        axes = new_axes(axes)
+        axes.hist(self.t, bins=60, density=True, color=INK["mint"], alpha=0.5, label=f"{len(self.t)} batches")
+        mean, sd = self.t.mean(), self.t.std()
+        x = np.linspace(mean - 4.5 * sd, mean + 4.5 * sd, 300)
+        density = np.exp(-0.5 * ((x - mean) / sd) ** 2) / (sd * np.sqrt(2 * np.pi))
+        axes.plot(x, density, color=INK["truth"], label="normal")
+        axes.set(xlabel=r"$t = \sqrt{m}\,(\hat\mu - \mu)$", ylabel="density", title=f"batches of {self.batch_size}")
+        axes.legend(frameon=False, title=f"skewness {self.skewness:.2f}\nex. kurtosis {self.excess_kurtosis:.2f}")
+        return axes
 
     def __str__(self) -> str:
         """Moments, beside those of a normal sample of the same size."""

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mintmc
-from mintmc.run.audit import Audit, _log_priors, audit_rung
+from mintmc.study.audit_rung import Audit, _log_priors, audit_rung
 from truth import LIMIT, gaussian_data, gaussian_log_likelihood
 
 N, HOT = 1000, 20.0

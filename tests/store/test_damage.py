@@ -6,14 +6,13 @@ import shutil
 import numpy as np
 import pytest
 import xarray
-from resumed_run import posterior, run
-from test_resume import arrays
-from test_store import part_of, write
 
 import mintmc
-from mintmc.run.document import signed
-from mintmc.run.saver import Saver
-from mintmc.run.store import RunStore, open_run, verify
+from mintmc.store.document import signed
+from mintmc.store.run_store import RunStore, open_run, verify
+from mintmc.store.saver import Saver
+from resumed_run import posterior, run
+from stores import arrays, part_of, write
 
 DRAWS = 140
 SETTINGS = {"warmup": 100}
@@ -211,7 +210,7 @@ def test_a_store_that_is_gone_during_the_run_is_not_made_again(tmp_path, how):
 def test_a_run_notices_that_its_store_is_gone(tmp_path, monkeypatch):
     path = tmp_path / "run.zarr"
     committed = mintmc.run.chains.ChainRun.committed
-    monkeypatch.setattr("mintmc.run.saver._SECONDS_BETWEEN", 0.0)
+    monkeypatch.setattr("mintmc.store.saver._SECONDS_BETWEEN", 0.0)
 
     def remove(self):
         committed(self)

@@ -5,9 +5,9 @@ from dataclasses import replace
 import jax
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from resumed_run import posterior
 
 from mintmc.run.processes import Together, check_sharers
+from resumed_run import posterior
 
 if __name__ == "__main__":
     model = posterior(200_000)

@@ -17,7 +17,7 @@ import pytest
 import mintmc
 from mintmc.data import Uniform
 from mintmc.energy import Model, Referenced
-from mintmc.ladder import equi_energy
+from mintmc.kernels import equi_energy
 from mintmc.ladder.rings import States, Store, ring_of
 from mintmc.proposals import Tuning
 from truth import LIMIT, gaussian_data, gaussian_log_likelihood

@@ -13,10 +13,10 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mintmc.durable import read
+from mintmc.store.durable import read
 
 if TYPE_CHECKING:
-    from mintmc.run.chunks import Grid
+    from mintmc.store.chunks import Grid
 
 MOST_BYTES = 2**28
 """Of a ``zarr.json``: params and arrays of settings are written down in it."""
@@ -50,7 +50,7 @@ def load_document(path: Path) -> dict[str, Any]:
 
 def check_members(path: Path, members: dict[str, Any], record: dict[str, Any] | None) -> dict[str, Grid]:
     """How each array is cut into chunks; refuses names that lead elsewhere and lengths that are not the record's."""
-    from mintmc.run.chunks import Grid
+    from mintmc.store.chunks import Grid
 
     grids = {}
     for name, metadata in members.items():

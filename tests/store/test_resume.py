@@ -11,41 +11,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from resumed_run import SAMPLERS, going_on, posterior, run
-from test_store import FaultAt
 
 import mintmc
-from mintmc.result.diagnose import draws_group
-from mintmc.run import saver
-from mintmc.run.encode import encode, is_readable
-from mintmc.run.provenance import model_fingerprint
-from mintmc.run.store import RunStore
+from mintmc.store import saver
+from mintmc.store.encode import encode, is_readable
+from mintmc.store.provenance import model_fingerprint
+from mintmc.store.run_store import RunStore
+from resumed_run import SAMPLERS, going_on, posterior, run
+from stores import FaultAt, assert_same
 
 DRAWS = 2000
 
 
-def arrays(tree):
-    """Everything that depends on the draws."""
-    found = {}
-    for group in (draws_group(tree), "sample_stats", "ladder"):
-        if group in tree.children:
-            found |= {f"{group}.{name}": values for name, values in tree[group].data_vars.items()}
-    return found
-
-
-def assert_same(one, other):
-    one, other = arrays(one), arrays(other)
-    assert one.keys() == other.keys()
-    for name, values in one.items():
-        if "draw" in values.dims:
-            np.testing.assert_array_equal(values, other[name], err_msg=name)
-        else:  # means over all draws, added up in other portions
-            np.testing.assert_allclose(values, other[name], rtol=1e-12, err_msg=name)
-
-
 def run_until_killed(name, path, wait):
     """Run in a process of its own and kill it ``wait`` seconds after it goes on; False if it had finished."""
-    command = [sys.executable, str(Path(__file__).with_name("resumed_run.py")), name, str(path), str(DRAWS)]
+    command = [sys.executable, str(Path(__file__).parents[1] / "resumed_run.py"), name, str(path), str(DRAWS)]
     going_on(path).unlink(missing_ok=True)
     process = subprocess.Popen(command)
     # Time to import and compile differs from machine to machine, and is nothing to be killed in.
@@ -80,7 +60,7 @@ def test_killed_at_random_moments_it_goes_on_bit_for_bit(name, kills, tmp_path):
 
 def run_until_killed_at(name, path, at):
     """Run in a process of its own that kills itself at its at-th write, fsync or rename; False if it had finished."""
-    command = [sys.executable, str(Path(__file__).with_name("resumed_run.py")), name, str(path), "400", str(at)]
+    command = [sys.executable, str(Path(__file__).parents[1] / "resumed_run.py"), name, str(path), "400", str(at)]
     code = subprocess.run(command).returncode
     assert code in (0, -signal.SIGKILL)
     return code != 0

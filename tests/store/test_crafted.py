@@ -11,16 +11,16 @@ from dataclasses import is_dataclass
 import numcodecs
 import numpy as np
 import pytest
-from test_store import write
 
 import mintmc
 from mintmc import proposals, samplers
-from mintmc.durable import digest
 from mintmc.kernels import bounds, schedule
 from mintmc.ladder import ladder, rings
-from mintmc.run import encode
-from mintmc.run.document import load_document, signed
-from mintmc.run.store import RunStore, open_run, verify
+from mintmc.store import encode
+from mintmc.store.document import load_document, signed
+from mintmc.store.durable import digest
+from mintmc.store.run_store import RunStore, open_run, verify
+from stores import write
 
 SETTINGS = {"init": {"a": 0.0}, "draws": 40, "warmup": 0, "chains": 2, "progress": False}
 

@@ -21,7 +21,7 @@ from zarr.codecs import Crc32cCodec, ZstdCodec
 from zarr.core.buffer import default_buffer_prototype
 from zarr.storage import LocalStore
 
-from mintmc.durable import read, sync, write
+from mintmc.store.durable import read, sync, write
 
 COMPRESSORS = (ZstdCodec(level=0), Crc32cCodec())
 """Of every array; the checksum comes last, so that it covers every bit of the file."""

@@ -10,7 +10,7 @@ import pytest
 
 import mintmc
 from mintmc.energy import Density
-from mintmc.ladder import parallel_tempering as pt
+from mintmc.kernels import parallel_tempering as pt
 from mintmc.ladder.barrier import round_trip_rates
 from mintmc.proposals import Tuning
 from truth import LIMIT

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from resumed_run import run
-from test_resume import assert_same
 
 from mintmc.data.prepare import prepare
-from mintmc.lock import locked
-from mintmc.run.store import open_run
+from mintmc.store.lock import locked
+from mintmc.store.run_store import open_run
+from resumed_run import run
+from stores import assert_same
 
 HOLD = """
 import sys, time, pathlib
-from mintmc.lock import locked
+from mintmc.store.lock import locked
 
 with locked(pathlib.Path(sys.argv[1])):
     print(1, flush=True)

@@ -4,7 +4,7 @@ Everything that a reader sees hangs on one file, the root's ``zarr.json``: it ho
 lengths) and the name of the checkpoint. Draws are written behind the end that it knows, the checkpoint under a new
 name, and only then is it replaced, in one rename. So the store is valid at every moment, and what it shows belongs
 together. It also holds the SHA-256 of the checkpoint and of itself, and every chunk a checksum of its own: what is not
-what was written is refused (``run/document.py``, ``run/chunks.py``).
+what was written is refused (``store/document.py``, ``store/chunks.py``).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mintmc.durable import digest, read, sync, write
-from mintmc.run.checkpoint import load_arrays
-from mintmc.run.document import MOST_BYTES, check_members, check_only_files, load_document, signed
+from mintmc.store.checkpoint import load_arrays
+from mintmc.store.document import MOST_BYTES, check_members, check_only_files, load_document, signed
+from mintmc.store.durable import digest, read, sync, write
 
 if TYPE_CHECKING:
     import xarray
@@ -47,7 +47,7 @@ class RunStore:
     def __init__(self, path: str | Path, writes: bool = True):
         import zarr
 
-        from mintmc.run.chunks import Chunks
+        from mintmc.store.chunks import Chunks
 
         self.path = Path(path)
         self.done = None if is_new(self.path) else read_record(self.path)  # what was committed last
@@ -131,7 +131,7 @@ class RunStore:
 
     def _array(self, node: Any, name: str, variable: Any) -> Any:
         """The same for an array like ``variable``, without draws at first."""
-        from mintmc.run.chunks import COMPRESSORS
+        from mintmc.store.chunks import COMPRESSORS
 
         path, dims, values = f"{node.path}/{name}", variable.dims, variable.values
         # A chunk of fill values is written too, or it could not be told from one that is lost.
@@ -196,7 +196,7 @@ def open_run(path: str | Path) -> xarray.DataTree:
     """The tree of a store, loaded as it is used. What is missing or damaged is an error when it is read."""
     from xarray import open_datatree
 
-    from mintmc.run.chunks import Chunks
+    from mintmc.store.chunks import Chunks
 
     path = Path(path)
     record, document = read_record(path), load_document(path)
@@ -207,7 +207,7 @@ def open_run(path: str | Path) -> xarray.DataTree:
 
 def verify(path: str | Path) -> None:
     """Read all of a store, and refuse it if anything of it is missing or damaged."""
-    from mintmc.run.chunks import Chunks
+    from mintmc.store.chunks import Chunks
 
     path = Path(path)
     record = read_record(path)

@@ -1,0 +1,1 @@
+"""Everything that writes a run to disk."""

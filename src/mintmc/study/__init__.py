@@ -1,0 +1,1 @@
+"""Questions before and after a run."""
