@@ -15,15 +15,18 @@ from mintmc.data.batch import (
     open_batches,
 )
 from mintmc.data.disk import DiskData, distinct, from_arrow, from_npy, from_parquet, from_zarr, open_data
+from mintmc.data.reader import PASSES_PER_SHUFFLE, RowReader
 
 __all__ = [
     "BATCHINGS",
+    "PASSES_PER_SHUFFLE",
     "ArrayData",
     "Batch",
     "Batching",
     "DiskData",
     "Fresh",
     "FromDisk",
+    "RowReader",
     "Rows",
     "Runs",
     "Shuffled",

@@ -27,7 +27,7 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -47,7 +47,9 @@ _ERROR = 0.02  # of a batch's variance, for the one shuffle that a prepared file
 
 
 class Batching(Protocol):
-    """A way of drawing batches from rows that lie on the device."""
+    """A way of drawing batches."""
+
+    by_block: Any = False  # whether the rows of a block of steps are read at once: `tickets` instead of `ticket`
 
     def ticket(self, key: Array) -> Any:
         """The randomness of one batch."""
@@ -56,6 +58,14 @@ class Batching(Protocol):
     def take(self, rows: Rows, ticket: Any, start: int | Array, size: int) -> Rows:
         """``size`` rows of the batch's random order, from position ``start`` on."""
         ...
+
+    def tickets(self, key: Array, block: Array, steps: int, sizes: Mapping[str, int]) -> dict[str, Any]:
+        """The rows of a block of so many steps, by role; only where batches are read by the block."""
+        return {}
+
+    def steps_at_once(self, sizes: Mapping[str, int]) -> int:
+        """Steps whose rows are small enough to be read at once, where they are read by the block."""
+        return 1
 
 
 class Stream(NamedTuple):
@@ -98,7 +108,7 @@ def open_batches(sizes: Mapping[str, int], batching: Batching, rows: Rows, ticke
 
 
 @dataclass(frozen=True)
-class Shuffled:
+class Shuffled(Batching):
     """Slices of a shuffled copy; ``rows`` must repeat its first ``size`` rows (or more) at the end."""
 
     n: int
@@ -114,7 +124,7 @@ class Shuffled:
 
 
 @dataclass(frozen=True)
-class Uniform:
+class Uniform(Batching):
     """Rows gathered in the order of a permutation."""
 
     n: int
@@ -140,7 +150,7 @@ class Uniform:
 
 
 @dataclass(frozen=True)
-class Runs:
+class Runs(Batching):
     """Runs of ``length`` neighbours, in the order of a permutation of all runs, from a random offset on.
 
     Which places are read has nothing to do with the shuffle on disk, so over shuffles a batch is an exactly uniform
@@ -212,7 +222,7 @@ class Runs:
 
 
 @dataclass(frozen=True)
-class Fresh:
+class Fresh(Batching):
     """Rows read from a file for a block of steps at once; each step of each chain has its own.
 
     ``beside`` is what a batch needs to know of its rows besides, see ``Posterior.referenced``.
@@ -221,6 +231,7 @@ class Fresh:
     source: DiskData
     beside: Callable[[Rows], Any] = lambda rows: rows
     _readers: dict[Any, ReadAhead] = field(default_factory=dict)
+    by_block: ClassVar[bool] = True
 
     def ticket(self, key: Array) -> None:
         """Nothing yet: ``tickets`` reads those of all steps of a block."""
@@ -261,7 +272,7 @@ class Fresh:
 
 
 @dataclass(frozen=True)
-class FromDisk:
+class FromDisk(Batching):
     """Rows read from a file when a step asks for them."""
 
     source: DiskData

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -47,6 +47,8 @@ class DiskData:
     failure
         The first error in a read that a compiled program asked for.
     """
+
+    on_disk: ClassVar[bool] = True
 
     def __init__(self, source: Source, transform: Callable[[Rows], Rows] | None = None, verify: str = "quick"):
         self.failure: Exception | None = None
@@ -94,6 +96,16 @@ class DiskData:
             for _ in self.blocks(max(1, _BYTES_CHECKED // self.bytes_per_row)):
                 pass
         return jax.tree.map(lambda leaf: jax.device_put(np.asarray(leaf)), arrays)
+
+    @property
+    def resident(self) -> Rows | None:
+        """All rows as programs read them; None if the host must read them."""
+        return self.mapped
+
+    @property
+    def by_host(self) -> bool:
+        """Whether programs must ask the host for rows."""
+        return self.mapped is None
 
     def shapes(self, *leading: int) -> Rows:
         """Rows with these leading axes, as a compiled program is told of them."""

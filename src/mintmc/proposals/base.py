@@ -1,14 +1,14 @@
-"""What every proposal is: a draw of noise that knows nothing of the chain, and a move that is a function of it."""
+"""What every proposal is: random numbers that know nothing of the chain, and a move that is a function of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from jax import Array
 
 from mintmc import check
-from mintmc.proposals.tuning import Preconditioner, Tuning, check_preconditioner
+from mintmc.proposals.tuning import Tuning, check_preconditioner
 
 
 class Point(NamedTuple):
@@ -26,42 +26,31 @@ Visit = Callable[[Array], Point]
 class Proposal(Protocol):
     """A proposal q(theta -> theta')."""
 
-    @property
-    def step_size(self) -> float | None:
-        """What was given; None to adapt it."""
-        ...
+    step_size: Any  # what was given; None to adapt it
+    target_acceptance: Any  # what adaptation aims at
+    preconditioner: Any  # what was given, or how to adapt it
+    uses_gradient: Any  # whether a visit must know the gradient
+    visits: Any  # states visited in one move, the starting one not counted
+    starts_apart: ClassVar[bool] = True  # whether any state may be a start
 
-    @property
-    def target_acceptance(self) -> float:
-        """What adaptation aims at."""
-        ...
-
-    @property
-    def preconditioner(self) -> Preconditioner:
-        """What was given, or how to adapt it."""
-        ...
-
-    @property
-    def uses_gradient(self) -> bool:
-        """Whether a visit must know the gradient."""
-        ...
-
-    @property
-    def visits(self) -> int:
-        """States visited in one move, the starting one not counted."""
-        ...
-
-    def noise(self, key: Array, dim: int, dtype: Any) -> Any:
+    def randomness(self, key: Array, dim: int, dtype: Any) -> Any:
         """All randomness of one move; it must not depend on the state, so that it can be drawn in bulk."""
         ...
 
-    def move(self, noise: Any, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Array]:
+    def move(self, randomness: Any, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Array]:
         """The proposed point, and log q(theta' -> theta) - log q(theta -> theta')."""
         ...
 
     def unit_step(self, dim: int) -> float:
         """A good step size for a standard normal target in ``dim`` dimensions."""
         ...
+
+    def on_vectors(self, unravel: Callable[[Array], Any], ravel: Callable[[Any], Array]) -> Proposal:
+        """The proposal between flat vectors; only one that was written for params must be told how."""
+        return self
+
+    def check_against(self, params: Any) -> None:
+        """Refuse params that it cannot move."""
 
 
 def check_proposal(proposal: Proposal) -> None:

@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from mintmc.proposals.base import Point, Visit, check_proposal
+from mintmc.proposals.base import Point, Proposal, Visit, check_proposal
 from mintmc.proposals.tuning import Preconditioner, Tuning, spread
 
 
 @dataclass(frozen=True)
-class RandomWalk:
+class RandomWalk(Proposal):
     """Gaussian random-walk proposal.
 
     Parameters
@@ -43,13 +43,13 @@ class RandomWalk:
     def __post_init__(self) -> None:
         check_proposal(self)
 
-    def noise(self, key: Array, dim: int, dtype: Any) -> Array:
+    def randomness(self, key: Array, dim: int, dtype: Any) -> Array:
         """A standard normal vector."""
         return jax.random.normal(key, (dim,), dtype)
 
-    def move(self, noise: Array, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Array]:
+    def move(self, randomness: Array, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Array]:
         """One step in a random direction."""
-        theta = here.theta + spread(tuning.scale, tuning.step_size * noise)
+        theta = here.theta + spread(tuning.scale, tuning.step_size * randomness)
         return visit(theta), jnp.zeros((), theta.dtype)
 
     def unit_step(self, dim: int) -> float:

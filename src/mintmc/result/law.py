@@ -51,6 +51,12 @@ def law_warnings(tree: Any, judged: Any) -> Iterator[str]:
     yield from _about_precision(judged, np.max(tree.attrs.get("step_size") or [np.inf]))
 
 
+def audit_sentences(entries: list[dict[str, Any]]) -> Iterator[str]:
+    """What an audit of moves says against a run that has not made its draws."""
+    for entry in entries:
+        yield from _about_audit(entry, f"T = {entry['temperature']:.4g}", [])
+
+
 def _about_audit(entry: dict[str, Any], where: str, names: list[str]) -> Iterator[str]:
     if entry["undefined"]:
         yield f"{entry['undefined']} of {entry['pairs']} states drawn have an undefined likelihood on all data (NaN)"

@@ -1,6 +1,6 @@
 """Samplers: what a user asks for."""
 
-from mintmc.samplers.base import Sampler
+from mintmc.run.protocol import Sampler
 from mintmc.samplers.confidence import ConfidenceMH, TaylorProxy
 from mintmc.samplers.equi_energy import MINTEE, EquiEnergy
 from mintmc.samplers.exact import FireflyMC, TunaMH

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
-from jax import Array
+import jax.numpy as jnp
 
 from mintmc import check
 from mintmc.data import BATCHINGS
-from mintmc.energy import TEMPERS, Density, Model
-from mintmc.kernels import equi_energy
-from mintmc.kernels.base import Kernel
+from mintmc.energy import TEMPERS
+from mintmc.kernels.equi_energy import EquiEnergyKernel, Rung
 from mintmc.ladder.ladder import MOST_RUNGS, Ladder
-from mintmc.ladder.rings import QuantileRings, RingRule, SpacedRings, check_rings, ring_count, subset_size
+from mintmc.ladder.reference import Reference
+from mintmc.ladder.rings import QuantileRings, RingRule, SpacedRings, check_rings, fixed_edges, ring_count, subset_size
 from mintmc.posterior import Params, Posterior, check_alike, check_counted, flatten
 from mintmc.proposals import Langevin, Proposal, RandomWalk
-from mintmc.samplers.base import check_proposal_fits, check_settings, check_temper_fits, on_vectors
+from mintmc.run.protocol import Sampler
+from mintmc.run.rounds import RoundRun
+from mintmc.run.rung_rings import RungRings
+from mintmc.run.task import Task
+from mintmc.samplers.base import (
+    check_has_data,
+    check_proposal_fits,
+    check_settings,
+    check_temper_fits,
+    on_vectors,
+    start_temperature,
+)
 
 
 @dataclass(frozen=True)
-class EquiEnergy:
+class EquiEnergy(Sampler):
     """The equi-energy sampler of Kou, Zhou & Wong (2006); on a ladder with mini-batches, MINTEE.
 
     Rungs start one after the other, the hottest first. Each moves locally or jumps to a past state of the hotter rung
@@ -111,10 +124,6 @@ class EquiEnergy:
         check_reference(self.reference, params)
         check_temper_fits(self.temper, posterior)
 
-    def target_temperature(self, n: int) -> float:
-        """The temperature of the distribution that its draws come from."""
-        return 1.0
-
     @property
     def jump_probabilities(self) -> tuple[float, ...]:
         """How often each rung tries to jump."""
@@ -126,35 +135,72 @@ class EquiEnergy:
             got = check.shown(values)
             raise ValueError(f"{name} must have one entry for each of {len(self.ladder)} rungs, got {got}")
 
-    def kernel(
-        self,
-        model: Model,
-        theta: Array,
-        unravel: Callable,
-        ravel: Callable,
-        *,
-        reference: Density,
-        rung: int,
-    ) -> Kernel:
-        """The kernel of one rung of one chain."""
-        rows = self.ladder.rows(model.n)
-        hotter = rows[min(rung + 1, len(rows) - 1)]
-        settings = equi_energy.Settings(
-            model=model,
-            proposal=on_vectors(self.proposal, unravel, ravel),
-            reference=reference,
-            penalised=self.penalty,
-            batch_size=None if rows[rung] == model.n else rows[rung],
-            subset_size=subset_size(hotter, model.n, ring_count(self.rings, self.ladder)),
-            dim=theta.size,
-            dtype=theta.dtype,
-            temper=model.tempered(self.temper),
+    def start_temperature(self, n: int) -> float | None:
+        """That of the hottest rung."""
+        return start_temperature(self.proposal, self.ladder.temperatures[-1])
+
+    def plan(self, task: Task) -> RoundRun:
+        """Rungs in rounds."""
+        if self.share_rings and task.parts > 1:
+            raise ValueError("share_rings must be False where several processes share a run, got True")
+        reference = Reference.of(task.target, self.ladder, self.reference, task.example, self.temper)
+        kernels = [self.rung_kernel(reference, rung) for rung in range(len(self.ladder))]
+        rings = RungRings(
+            task,
+            self.ladder,
+            reference,
+            rule=self.rings,
+            capacity=self.capacity,
+            groups=1 if self.share_rings else task.chains,
+            keeps_gradient=self.proposal.uses_gradient,
+            round_length=self.round_length,
         )
-        return equi_energy.kernel(settings)
+        return RoundRun(
+            task,
+            self.ladder,
+            reference,
+            kernels,
+            self._places(task.target.dtype),
+            rings,
+            name=type(self).__name__,
+            batching=self.batching,
+            feed=task.warmup if self.feed is None else self.feed,
+            round_length=self.round_length,
+            steps=self.steps or (1,) * len(self.ladder),
+            is_audited=not self.truncate,  # energies that are cut off are not audited
+        )
+
+    def rung_kernel(self, reference: Reference, rung: int) -> EquiEnergyKernel:
+        """The kernel of one rung of one chain."""
+        target = reference.target
+        rows = self.ladder.rows(target.n)
+        hotter = rows[min(rung + 1, len(rows) - 1)]
+        return EquiEnergyKernel(
+            model=target.model,
+            proposal=on_vectors(self.proposal, target),
+            reference=reference.density,
+            penalised=self.penalty,
+            batch_size=None if rows[rung] == target.n else rows[rung],
+            subset_size=subset_size(hotter, target.n, ring_count(self.rings, self.ladder)),
+            dim=target.dim,
+            dtype=target.dtype,
+            temper=reference.energy_of,
+        )
+
+    def _places(self, dtype: Any) -> list[Rung]:
+        """Where each rung stands; floors are -inf if energies are not cut off."""
+        floors, edges = [-math.inf] * len(self.ladder), fixed_edges(self.rings, self.ladder)
+        if self.truncate and edges is not None:
+            floors[1:] = edges[: len(self.ladder) - 1]
+        stands = [*zip(self.ladder.temperatures, floors, strict=True), (math.inf, -math.inf)]
+        return [
+            Rung(*(jnp.asarray(value, dtype) for value in (*here, *hotter, jumps)))
+            for (here, hotter), jumps in zip(pairwise(stands), self.jump_probabilities, strict=True)
+        ]
 
 
 @dataclass(frozen=True)
-class MINTEE:
+class MINTEE(Sampler):
     """The paper's sampler: equi-energy jumps on a ladder of MINT chains that grows from small batches to all data.
 
     Unlike the paper's, its ladder goes on down to T = 1, and its ratios are corrected for noise. A rung reads all data
@@ -238,6 +284,21 @@ class MINTEE:
         sizes = [size if size is None or reads * size < n else None for size in ladder.batch_sizes or ()]
         shared = {name: value for name, value in vars(self).items() if name in EquiEnergy.__dataclass_fields__}
         return EquiEnergy(Ladder(ladder.temperatures, sizes), **shared)
+
+    def check(self, posterior: Posterior, params: Params) -> None:
+        """Refuse settings that do not fit the posterior or its parameters."""
+        check_has_data(posterior)
+        self.for_data(posterior.n).check(posterior, params)
+
+    def start_temperature(self, n: int) -> float | None:
+        """That of the hottest rung."""
+        return self.for_data(n).start_temperature(n)
+
+    def plan(self, task: Task) -> RoundRun:
+        """That of the equi-energy sampler that it is."""
+        run = self.for_data(task.target.n).plan(task)
+        run.name = type(self).__name__
+        return run
 
 
 def check_coupling(sampler: EquiEnergy | MINTEE) -> None:

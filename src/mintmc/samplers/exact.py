@@ -13,17 +13,24 @@ from jax import Array
 
 from mintmc import check
 from mintmc.data import named_leaves
-from mintmc.energy import TEMPERS, Model, Tempered
-from mintmc.kernels import firefly, tuna
-from mintmc.kernels.base import Kernel
+from mintmc.energy import TEMPERS, Tempered
+from mintmc.kernels import tuna
 from mintmc.kernels.bounds import Bound
-from mintmc.posterior import Params, Posterior, check_counted
+from mintmc.kernels.firefly import FireflyKernel
+from mintmc.posterior import FlatTarget, Params, Posterior, check_counted
 from mintmc.proposals import Proposal, RandomWalk
-from mintmc.samplers.base import check_has_data, check_proposal_fits, check_settings, on_vectors
+from mintmc.samplers.base import (
+    KernelSampler,
+    check_has_data,
+    check_proposal_fits,
+    check_settings,
+    on_vectors,
+    start_temperature,
+)
 
 
 @dataclass(frozen=True, eq=False)
-class FireflyMC:
+class FireflyMC(KernelSampler):
     """Firefly Monte Carlo: exact, and reads only rows whose likelihood is far above a lower bound.
 
     Use it where a tight bound is known, such as logistic regression near its mode. Statistics of each draw: ``bright``
@@ -66,8 +73,6 @@ class FireflyMC:
     capacity: int | None = None
     temper: str = "posterior"
 
-    batching = "none"
-
     def __post_init__(self) -> None:
         check_settings(self)
         if isinstance(self.bound, type) or not all(hasattr(self.bound, n) for n in ("constants", "log_bound", "total")):
@@ -95,20 +100,20 @@ class FireflyMC:
         """The temperature of the distribution that its draws come from."""
         return float(self.temperature)
 
-    def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
+    def start_temperature(self, n: int) -> float | None:
+        """At which chains start around one ``init``."""
+        return start_temperature(self.proposal, self.target_temperature(n))
+
+    def kernel(self, target: FlatTarget) -> FireflyKernel:
         """The kernel of one chain."""
-        target = Tempered(model, float(self.temperature), self.temper)
-        proposal = on_vectors(self.proposal, unravel, ravel)
-        capacity = model.n if self.capacity is None else self.capacity
-        return firefly.kernel(
-            firefly.Settings(
-                target, self.bound, proposal, float(self.brighten), capacity, unravel, theta.size, theta.dtype
-            )
-        )
+        tempered = Tempered(target.model, float(self.temperature), self.temper)
+        proposal, capacity = on_vectors(self.proposal, target), target.n if self.capacity is None else self.capacity
+        settings = (tempered, self.bound, proposal, float(self.brighten), capacity)
+        return FireflyKernel(*settings, target.unravel, target.dim, target.dtype)
 
 
 @dataclass(frozen=True, eq=False)
-class TunaMH:
+class TunaMH(KernelSampler):
     """TunaMH: exact Metropolis-Hastings on about L + chi L^2 rows, where L = sum(scales) * distance / T.
 
     Use it where log-likelihoods change by a known amount at most. Short steps and high temperatures make it cheap.
@@ -148,8 +153,6 @@ class TunaMH:
     proposal: Proposal = field(default_factory=RandomWalk)
     temperature: float = 1.0
     temper: str = "posterior"
-
-    batching = "none"
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -195,23 +198,16 @@ class TunaMH:
         """The temperature of the distribution that its draws come from."""
         return float(self.temperature)
 
-    def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
+    def start_temperature(self, n: int) -> float | None:
+        """At which chains start around one ``init``."""
+        return start_temperature(self.proposal, self.target_temperature(n))
+
+    def kernel(self, target: FlatTarget) -> tuna.TunaKernel:
         """The kernel of one chain."""
-        target = Tempered(model, float(self.temperature), self.temper)
-        proposal = on_vectors(self.proposal, unravel, ravel)
-        scales = tuna.round_up(self.scales, theta.dtype)
-        return tuna.kernel(
-            tuna.Settings(
-                target,
-                scales,
-                self._distance,
-                float(self.chi),
-                proposal,
-                unravel,
-                theta.size,
-                theta.dtype,
-            )
-        )
+        tempered = Tempered(target.model, float(self.temperature), self.temper)
+        settings = (tempered, tuna.round_up(self.scales, target.dtype), self._distance, float(self.chi))
+        proposal = on_vectors(self.proposal, target)
+        return tuna.TunaKernel(*settings, proposal, target.unravel, target.dim, target.dtype)
 
 
 def _check_without_gradient(proposal: Any, posterior: Posterior, params: Params) -> None:

@@ -5,28 +5,26 @@ Cheap and never exact at a constant step; both stay in the mode they start in. T
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
 from mintmc import check
 from mintmc.data import BATCHINGS
-from mintmc.energy import TEMPERS, Model, Tempered
-from mintmc.kernels import sghmc, sgld
-from mintmc.kernels.base import Kernel
+from mintmc.energy import TEMPERS, Tempered
 from mintmc.kernels.schedule import StepSize, check_step_size, largest_step
-from mintmc.posterior import Params, Posterior, flatten
+from mintmc.kernels.sghmc import SGHMCKernel
+from mintmc.kernels.sgld import SGLDKernel
+from mintmc.posterior import FlatTarget, Params, Posterior, flatten
 from mintmc.proposals import initial_scale
 from mintmc.proposals.tuning import check_preconditioner
-from mintmc.samplers.base import check_differentiable, check_has_data, check_settings
+from mintmc.samplers.base import KernelSampler, check_differentiable, check_has_data, check_settings
 
 
 @dataclass(frozen=True)
-class SGLD:
+class SGLD(KernelSampler):
     """Stochastic gradient Langevin dynamics: theta <- theta + eps/2 M grad log pi_T + N(0, eps M).
 
     At a constant step the draws are too wide, the more the larger the step and the smaller the batch
@@ -84,15 +82,15 @@ class SGLD:
         """The temperature of the distribution that its draws come near to."""
         return float(self.temperature)
 
-    def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
+    def kernel(self, target: FlatTarget) -> SGLDKernel:
         """The kernel of one chain."""
-        target = Tempered(model, self.target_temperature(model.n), self.temper)
-        scale = initial_scale(self.preconditioner, theta.size, theta.dtype)
-        return sgld.kernel(sgld.Settings(target, self.step_size, scale, self.batch_size, theta.size, theta.dtype))
+        tempered = Tempered(target.model, self.target_temperature(target.n), self.temper)
+        scale = initial_scale(self.preconditioner, target.dim, target.dtype)
+        return SGLDKernel(tempered, self.step_size, scale, self.batch_size, target.dim, target.dtype)
 
 
 @dataclass(frozen=True)
-class SGHMC:
+class SGHMC(KernelSampler):
     """Stochastic gradient Hamiltonian Monte Carlo: Langevin with momentum r and friction C.
 
     r <- r + eps grad log pi_T - eps C r + N(0, 2 eps (C - eps V/2)), theta <- theta + eps r. Its step is comparable
@@ -164,15 +162,12 @@ class SGHMC:
         """The temperature of the distribution that its draws come near to."""
         return float(self.temperature)
 
-    def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
+    def kernel(self, target: FlatTarget) -> SGHMCKernel:
         """The kernel of one chain."""
-        target = Tempered(model, self.target_temperature(model.n), self.temper)
-        noise, size = jnp.asarray(self.noise_estimate, theta.dtype), self.batch_size
-        return sghmc.kernel(
-            sghmc.Settings(
-                target, self.step_size, self.friction, noise, self.resample_every, size, theta.size, theta.dtype
-            )
-        )
+        tempered = Tempered(target.model, self.target_temperature(target.n), self.temper)
+        noise = jnp.asarray(self.noise_estimate, target.dtype)
+        settings = (self.step_size, self.friction, noise, self.resample_every, self.batch_size)
+        return SGHMCKernel(tempered, *settings, target.dim, target.dtype)
 
 
 def _check_settings(sampler: SGLD | SGHMC) -> None:
