@@ -49,7 +49,10 @@ _ERROR = 0.02  # of a batch's variance, for the one shuffle that a prepared file
 class Batching(Protocol):
     """A way of drawing batches."""
 
-    by_block: Any = False  # whether the rows of a block of steps are read at once: `tickets` instead of `ticket`
+    @property
+    def by_block(self) -> bool:
+        """Whether the rows of a block of steps are read at once: by ``tickets`` instead of ``ticket``."""
+        return False
 
     def ticket(self, key: Array) -> Any:
         """The randomness of one batch."""

@@ -100,7 +100,10 @@ class Run(Protocol):
 class Sampler(Protocol):
     """Settings that check themselves and plan a run."""
 
-    shares_passes: Any = False  # whether every step passes over all data, so that processes can share its passes
+    @property
+    def shares_passes(self) -> bool:
+        """Whether every step passes over all data, so that processes can share its passes."""
+        return False
 
     def check(self, posterior: Posterior, params: Params) -> None:
         """Refuse settings that do not fit the posterior or its parameters."""

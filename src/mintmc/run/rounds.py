@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import as_completed
+from functools import partial
 from typing import Any
 
 import jax
@@ -127,10 +128,9 @@ class RoundRun(Run):
         first = {kind: kinds.index(kind) for kind in kinds}
         phase = session.display.phase("compiling", 2 * len(first), cost=(1 + _PROGRAMS) * len(first))
         programs = {kind: self._programs(k) for kind, k in first.items()}
-        compiled, target = self.reference.target.compiled, self.task.target
+        compiled = self.reference.target.compiled
         starts = {
-            kind: compiled(("init", identity(built)), lambda built=built: jax.jit(built.init))
-            for kind, built in programs.items()
+            kind: compiled(("init", identity(built)), partial(jax.jit, built.init)) for kind, built in programs.items()
         }
         self.states: list[list[LaneState]] = []
         for k in rungs:
@@ -148,7 +148,6 @@ class RoundRun(Run):
         self.kept = Draws.empty(len(chains), room, self.kernels[0].statistics, record, None)
         self.energy = np.full((len(rungs), len(chains), room), np.nan)
         self.touched = np.zeros((len(rungs), len(chains), room), np.int64)
-        assert target.dim == self.kept.theta.shape[-1]
 
     def warm_up(self, session: Session) -> Iterator[None]:
         """Start the rungs one after the other; each adapts its step size, then feeds the next."""
