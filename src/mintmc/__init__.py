@@ -9,8 +9,8 @@ from mintmc.ladder.ladder import Ladder
 from mintmc.ladder.rings import QuantileRings, SpacedRings
 from mintmc.posterior import Posterior
 from mintmc.proposals import Custom, Hamiltonian, Langevin, RandomWalk
-from mintmc.result.diagnose import Diagnosis, diagnose
-from mintmc.result.ladder_diagnosis import diagnose_ladder
+from mintmc.result.diagnose import diagnose
+from mintmc.result.diagnosis import Diagnosis
 from mintmc.result.ladder_plots import plot_ladder
 from mintmc.result.modes import mode_weights, relative_variance
 from mintmc.run.initial import PerChain
@@ -65,7 +65,6 @@ __all__ = [
     "TunaMH",
     "audit_rung",
     "diagnose",
-    "diagnose_ladder",
     "logistic_bound",
     "logistic_remainder",
     "mode_weights",

@@ -21,8 +21,8 @@ from scipy.special import expit
 from mintmc import MINT, MetropolisHastings, RandomWalk, normality, sample
 from mintmc.experiments import logistic_table, mnist
 from mintmc.experiments.report import Page
-from mintmc.result.diagnose import draws_group
 from mintmc.result.plots import INK
+from mintmc.result.reading import draws_group
 
 BATCH, ALPHA = 100, 0.99
 TEMPERED_STEP, COLD_STEP = 0.061, 0.0018  # a coordinate: times sqrt(784) = 28, the mean step

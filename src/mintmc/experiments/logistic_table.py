@@ -18,7 +18,7 @@ import numpy as np
 
 from mintmc import MINT, AustereMH, BarkerMH, ConfidenceMH, RandomWalk, sample
 from mintmc.experiments import mnist
-from mintmc.result.diagnose import draws_group
+from mintmc.result.reading import draws_group
 
 TEMPERATURE = 100.0
 WALK = RandomWalk(step_size=0.05)

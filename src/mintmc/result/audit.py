@@ -314,11 +314,13 @@ def _decider(
 
     def decide(table: np.ndarray, others: np.ndarray, least: np.ndarray, way: int) -> _Counts:
         keys = jax.random.split(jax.random.key(way), shape)
-        numbers = _over(lambda key: test.randomness(key, dtype), keys)
+        numbers = flat.compiled(
+            ("audited numbers", identity(test)), lambda: _over(lambda key: test.randomness(key, dtype), len(shape))
+        )(keys)
         rng = np.random.default_rng(way)
+        tickets_of = flat.compiled(("audited tickets", rows), lambda: _over(uniform.ticket, len(shape)))
         tickets = {
-            role: _over(uniform.ticket, keys) if role == "stream" else _places(rng, shape, size, rows)
-            for role in test.roles
+            role: tickets_of(keys) if role == "stream" else _places(rng, shape, size, rows) for role in test.roles
         }
         arrays = (given.astype(dtype) for given in (table, others, least))
         counts = decide_all(*arrays, numbers, tickets)
@@ -327,10 +329,11 @@ def _decider(
     return decide
 
 
-def _over(function: Callable[[Array], Any], keys: Array) -> Any:
-    for _ in range(keys.ndim):
+def _over(function: Callable[[Array], Any], dims: int) -> Callable[[Array], Any]:
+    """The function of one key as a function of an array of keys."""
+    for _ in range(dims):
         function = jax.vmap(function)
-    return jax.jit(function)(keys)
+    return jax.jit(function)
 
 
 def _runs(size: int, rows: int) -> tuple[int, int]:

@@ -36,10 +36,10 @@ def law_numbers(tree: Any) -> dict[str, float]:
     named = {}
     for entry in audits(tree):
         if "bias" in entry:
-            named["expected bias, standard deviations"] = entry["bias"]
-        named["expected error of the spread"] = entry["spread"]
+            named["expected_bias"] = entry["bias"]
+        named["expected_spread"] = entry["spread"]
         if "skewness" in entry:
-            named["skewness of the log ratio"] = entry["skewness"]
+            named["ratio_skewness"] = entry["skewness"]
     return named
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from mintmc import check
 from mintmc.posterior import Posterior
 from mintmc.proposals import Proposal, RandomWalk
-from mintmc.result.diagnose import draws_group, settings_of
 from mintmc.result.modes import batch_means, standard_error
+from mintmc.result.reading import draws_group, settings_of
 from mintmc.result.tree import variables
 from mintmc.run.initial import initial_states
 from mintmc.run.keys import key_of
