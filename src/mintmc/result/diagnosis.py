@@ -1,4 +1,4 @@
-"""What ``diagnose`` found, and how it reads: numbers by stable names, words for them, and the limits they are held to."""
+"""What ``diagnose`` found, and how it reads: numbers by stable names, words for them, limits that they are held to."""
 
 from __future__ import annotations
 
