@@ -27,7 +27,7 @@ _STRIPE = 2**26  # bytes of a memory map that are touched before they are given 
 _RESIDENT = 2**28  # bytes of one that may stay in memory where places all over it are read again and again
 
 
-class _Arrays:
+class _Arrays(Source):
     """Arrays that are indexed where they lie: memory maps or Zarr arrays."""
 
     def __init__(
@@ -83,6 +83,10 @@ class _Arrays:
 
 def find(source: Any, columns: Sequence[str] | None, name: str = "source") -> Source:
     """The source that a user means by the argument of that name."""
+    if isinstance(source, Source) and not isinstance(source, type):
+        if columns is not None:
+            raise ValueError(f"columns must be None for a source of your own, got {check.shown(columns)}")
+        return source
     if isinstance(source, np.memmap):
         files = [Path(source.filename)] if source.filename else []
         return _Arrays(str(source.filename or "memmap"), source, columns, *_looks(lambda: files))
