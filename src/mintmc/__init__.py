@@ -1,7 +1,7 @@
 """Mini-batch tempered Markov chain Monte Carlo for posteriors with many observations and many modes."""
 
 from mintmc.acceptance.proxy import logistic_bound, logistic_remainder
-from mintmc.data.disk import open_data
+from mintmc.data.open import open_data
 from mintmc.data.prepare import prepare
 from mintmc.kernels.bounds import Bound, JaakkolaJordan
 from mintmc.kernels.schedule import Polynomial
