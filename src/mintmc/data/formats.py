@@ -54,9 +54,17 @@ class _Arrays(Source):
         lengths = {f"data{leaf_name}": leaf.shape[0] for leaf_name, leaf in named_leaves(tree)}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"data must have the same number of rows in all leaves, got {lengths} in {name}")
-        self.name, self.tree, self.stamp, self.content = name, tree, stamp, content
+        self.name, self.tree, self._stamp, self._content = name, tree, stamp, content
         self.prepared, self.checked = prepared, checked
         self.n = check_count(next(iter(lengths.values())), name)
+
+    def stamp(self) -> Stamp:
+        """What changes when a file does."""
+        return self._stamp()
+
+    def content(self, everything: bool) -> tuple[str, str]:
+        """A hash of the files, or of parts of them."""
+        return self._content(everything)
 
     def read(self, first: int, last: int) -> Rows:
         return jax.tree.map(lambda array: _copied(array, slice(first, last)), self.tree)
