@@ -18,7 +18,7 @@ import jax
 import numpy as np
 
 import mintmc
-from mintmc.experiments import tied_means
+from mintmc.experiments.tied_means import experiment as tied_means
 
 HERE = Path(__file__).parent
 CHAINS, DRAWS, ROUNDS = 8, 100_000, 8

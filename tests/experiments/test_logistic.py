@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 import mintmc
-from mintmc.experiments import logistic, logistic_table, mnist
+from mintmc.experiments.logistic import experiment as logistic
+from mintmc.experiments.logistic import mnist
+from mintmc.experiments.logistic import table as logistic_table
 
 
 def test_the_digits_are_all_there():

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import mintmc
-from mintmc.experiments import tied_means
+from mintmc.experiments.tied_means import experiment as tied_means
 from mintmc.ladder.rings import subset_size
 from mintmc.run import sample as runner
 from truth import LIMIT, gaussian_data, gaussian_log_likelihood

@@ -82,7 +82,8 @@ def reproduce(
     """Reproduce an experiment of the paper: a figure, its numbers, and a page that sets claim beside measurement."""
     if scale == Scale.STANDARD and name != Experiment.FIFTY_MODES:
         _fail(f"scale must be quick or paper for {name.value}, got standard")
-    experiment = import_module(f"mintmc.experiments.{name.value.replace('-', '_')}")
+    folder = f"mintmc.experiments.{name.value.replace('-', '_')}"
+    experiment = import_module(folder if name == Experiment.TWENTY_MODES else f"{folder}.experiment")
     out = out or Path("results") / name.value
     try:
         figure = experiment.reproduce(scale.value, out, progress)

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from mintmc import MINT, AustereMH, BarkerMH, ConfidenceMH, RandomWalk, sample
-from mintmc.experiments import mnist
+from mintmc.experiments.logistic import mnist
 from mintmc.result.reading import draws_group
 
 TEMPERATURE = 100.0
