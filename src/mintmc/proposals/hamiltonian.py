@@ -7,7 +7,7 @@ midway would break reversibility (Betancourt 2015).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import jax
@@ -42,6 +42,7 @@ class Hamiltonian(Proposal):
     """
 
     step_size: float | None = None
+    _: KW_ONLY
     steps: int = 10
     target_acceptance: float = 0.65
     preconditioner: Preconditioner = None

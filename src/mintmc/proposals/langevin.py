@@ -7,7 +7,7 @@ one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import jax
@@ -39,6 +39,7 @@ class Langevin(Proposal):
     """
 
     step_size: float | None = None
+    _: KW_ONLY
     target_acceptance: float = 0.5
     preconditioner: Preconditioner = None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import jax
@@ -34,6 +34,7 @@ class RandomWalk(Proposal):
     """
 
     step_size: float | None = None
+    _: KW_ONLY
     target_acceptance: float = 0.30
     preconditioner: Preconditioner = None
 

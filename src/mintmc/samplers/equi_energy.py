@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -86,6 +86,7 @@ class EquiEnergy(Sampler):
     """
 
     ladder: Ladder
+    _: KW_ONLY
     proposal: Proposal = field(default_factory=RandomWalk)
     jump_probability: float | Sequence[float] = 0.1
     rings: RingRule = field(default_factory=QuantileRings)

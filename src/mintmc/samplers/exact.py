@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import jax
@@ -60,13 +60,14 @@ class FireflyMC(KernelSampler):
     >>> rng = np.random.default_rng(0)
     >>> x, y = rng.normal(size=(500, 2)), rng.choice([-1.0, 1.0], size=500)
     >>> posterior = mintmc.Posterior(lambda t, row: jax.nn.log_sigmoid(row["y"] * (row["x"] @ t)), {"x": x, "y": y})
-    >>> sampler = FireflyMC(JaakkolaJordan.untuned(x, y), mintmc.RandomWalk(step_size=0.1))
+    >>> sampler = FireflyMC(JaakkolaJordan.untuned(x, y), proposal=mintmc.RandomWalk(step_size=0.1))
     >>> tree = mintmc.sample(posterior, sampler, init=np.zeros(2), draws=100, warmup=0, chains=1, progress=False)
     >>> bool(tree.sample_stats.data_touched.mean() < 500), int(tree.sample_stats.bound_violations.sum())
     (True, 0)
     """
 
     bound: Bound
+    _: KW_ONLY
     proposal: Proposal = field(default_factory=RandomWalk)
     temperature: float = 1.0
     brighten: float = 0.1
@@ -148,6 +149,7 @@ class TunaMH(KernelSampler):
     """
 
     scales: Any
+    _: KW_ONLY
     distance: Callable[[Params, Params], Array] | None = None
     chi: float = 1e-5
     proposal: Proposal = field(default_factory=RandomWalk)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar
 
 from mintmc import check
@@ -52,6 +52,7 @@ class MetropolisHastings(KernelSampler):
     """
 
     proposal: Proposal = field(default_factory=RandomWalk)
+    _: KW_ONLY
     temperature: float = 1.0
     temper: str = "posterior"
 
@@ -122,6 +123,7 @@ class MINT(KernelSampler):
     """
 
     batch_size: int
+    _: KW_ONLY
     alpha: float | None = None
     lam: float | None = None
     temperature: float | None = None

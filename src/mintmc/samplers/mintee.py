@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 from mintmc import check
@@ -46,6 +46,7 @@ class MINTEE(Sampler):
     """
 
     smallest_batch: int
+    _: KW_ONLY
     growth: float = 1.4
     alpha: float = 0.99
     rungs: int | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from mintmc import check
 from mintmc.data import BATCHINGS
@@ -58,6 +58,7 @@ class ParallelTempering(Sampler):
     """
 
     ladder: Ladder
+    _: KW_ONLY
     proposal: Proposal = field(default_factory=RandomWalk)
     scheme: str = "deo"
     penalty: bool = True

@@ -5,7 +5,7 @@ Cheap and never exact at a constant step; both stay in the mode they start in. T
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import jax.numpy as jnp
@@ -58,6 +58,7 @@ class SGLD(KernelSampler):
     """
 
     batch_size: int
+    _: KW_ONLY
     step_size: StepSize
     temperature: float = 1.0
     temper: str = "posterior"
@@ -128,6 +129,7 @@ class SGHMC(KernelSampler):
     """
 
     batch_size: int
+    _: KW_ONLY
     step_size: StepSize
     friction: float
     noise_estimate: Any = 0.0

@@ -103,7 +103,7 @@ def audit_rung(
         raise ValueError("tree must be of a run with truncate=False: the energies of its rungs are cut off, got True")
     temperature = float(ladder["temperature"][rung])
     temper = ladder.attrs["energy_of"]
-    sampler = MetropolisHastings(RandomWalk() if proposal is None else proposal, temperature, temper)
+    sampler = MetropolisHastings(RandomWalk() if proposal is None else proposal, temperature=temperature, temper=temper)
     full: Any = sample(
         posterior, sampler, init=init, draws=draws, warmup=warmup, chains=chains, seed=seed, progress=False
     )

@@ -73,7 +73,7 @@ def ours(sizes: Scale) -> EquiEnergy:
     """The equi-energy sampler on a ladder that reaches T = 1, with batches on the hot rungs: MINTEE."""
     return EquiEnergy(
         sizes.ladder,
-        local_moves(sizes.d),
+        proposal=local_moves(sizes.d),
         jump_probability=jump_probabilities(sizes.ladder, sizes.n),
         rings=QuantileRings(sizes.rings),
         capacity=sizes.capacity,
@@ -142,7 +142,9 @@ def run_all(sizes: Scale, progress: bool) -> dict[str, Any]:
         "reference": run(
             "reference: parallel tempering on all data",
             posterior,
-            ParallelTempering(Ladder(sizes.ladder.temperatures), local_moves(sizes.d), reference=jnp.asarray(mode)),
+            ParallelTempering(
+                Ladder(sizes.ladder.temperatures), proposal=local_moves(sizes.d), reference=jnp.asarray(mode)
+            ),
             origin,
             draws=sizes.reference_scans,
             warmup=sizes.reference_warmup,

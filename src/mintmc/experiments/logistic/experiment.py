@@ -109,7 +109,7 @@ def reproduce(scale: str, out: Path, progress: bool = True) -> Path:
     walk, cold = RandomWalk(step_size=TEMPERED_STEP), RandomWalk(step_size=COLD_STEP)
     runs: dict[str, tuple[Any, int]] = {
         "mint": (MINT(BATCH, alpha=ALPHA, temper="likelihood", proposal=walk), sizes.mint_draws),
-        "full": (MetropolisHastings(walk, temperature, temper="likelihood"), sizes.tempered_draws),
+        "full": (MetropolisHastings(walk, temperature=temperature, temper="likelihood"), sizes.tempered_draws),
         "paper": (MetropolisHastings(cold), sizes.cold_draws),
     }
 

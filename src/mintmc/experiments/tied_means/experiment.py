@@ -133,7 +133,7 @@ def reproduce(scale: str, out: Path, progress: bool = True) -> Path:
     trees = {
         "mint": run(mint, sizes.mint_draws, RUNS, 1),
         "paper": run(paper, sizes.mint_draws, RUNS, 2),
-        "full": run(MetropolisHastings(RandomWalk(), temperature), sizes.full_draws, 4, 3),
+        "full": run(MetropolisHastings(RandomWalk(), temperature=temperature), sizes.full_draws, 4, 3),
     }
     draws = {name: tree["tempered_posterior"]["theta"].values for name, tree in trees.items()}
     at = np.linspace(0, sizes.mint_draws, 21).astype(int)[1:]
