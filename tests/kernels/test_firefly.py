@@ -67,8 +67,8 @@ MAP = np.array([1.4, -1.0])  # roughly: a bound need not be tuned exactly
 WALK = mintmc.RandomWalk(step_size=0.5)  # accepts 0.12 to 0.36 of moves; a given step needs no warm-up to be compiled
 HOT = {"proposal": WALK, "temperature": 4.0}
 RIGHT = {
-    "untuned": FireflyMC(JaakkolaJordan.untuned(X, Y), proposal=WALK),
-    "tuned": FireflyMC(JaakkolaJordan.tuned(X, Y, MAP), proposal=WALK, brighten=0.05),
+    "untuned": FireflyMC(JaakkolaJordan.untuned(X, Y), WALK),
+    "tuned": FireflyMC(JaakkolaJordan.tuned(X, Y, MAP), WALK, brighten=0.05),
     "hot posterior": FireflyMC(JaakkolaJordan.untuned(X, Y, xi=0.5), **HOT),
     "hot likelihood": FireflyMC(JaakkolaJordan.tuned(X, Y, MAP), **HOT, temper="likelihood", capacity=100),
 }
@@ -82,7 +82,7 @@ def test_the_draws_have_the_moments_of_the_posterior(name):
 
 
 def test_the_draws_are_right_after_warm_up():
-    sampler = FireflyMC(JaakkolaJordan.untuned(X, Y), proposal=mintmc.RandomWalk(preconditioner="diagonal"))
+    sampler = FireflyMC(JaakkolaJordan.untuned(X, Y), mintmc.RandomWalk(preconditioner="diagonal"))
     assert worst_distance(sampler, warmup=500)[0] < LIMIT
 
 
@@ -116,9 +116,7 @@ def test_a_broken_twin_is_caught(name, monkeypatch):
 def distance_of_lights(temperature, brighten=0.3):
     """How far the number of bright rows is from its exact mean at a theta that does not move."""
     bound, theta = JaakkolaJordan.untuned(X, Y), np.array([1.5, -1.5], np.float32)
-    sampler = FireflyMC(
-        bound, proposal=mintmc.Custom(lambda key, theta: theta), temperature=temperature, brighten=brighten
-    )
+    sampler = FireflyMC(bound, mintmc.Custom(lambda key, theta: theta), temperature, brighten)
     tree = mintmc.sample(POSTERIOR, sampler, init=theta, draws=4000, warmup=0, progress=False)
     gaps = log_likelihood_of_all(theta) - bound_of_all(bound, theta)
     return distance(tree.sample_stats["bright"].values, float(np.sum(1 - np.exp(-gaps / temperature))))
@@ -166,7 +164,7 @@ def test_a_bound_of_ones_own_on_a_tree_of_params():
     x = np.random.default_rng(2).normal(size=100) * np.where(np.arange(100) < 10, 3, 1)
     x = x.astype(np.float32)
     posterior = mintmc.Posterior(outlier_log_likelihood, x)
-    sampler = FireflyMC(OutlierBound(x), proposal=mintmc.RandomWalk(step_size=0.25))
+    sampler = FireflyMC(OutlierBound(x), mintmc.RandomWalk(step_size=0.25))
     tree = mintmc.sample(posterior, sampler, init={"mean": 0.0}, draws=4000, warmup=0, progress=False)
     grid = np.linspace(-1.5, 1.5, 2001)  # 10 standard deviations each way
     square = (x[:, None].astype(float) - grid) ** 2
@@ -268,7 +266,7 @@ class RisingBound(JaakkolaJordan):
 
 
 def test_a_violated_bound_is_counted():
-    sampler = FireflyMC(RisingBound(**vars(JaakkolaJordan.untuned(X, Y))), proposal=WALK)
+    sampler = FireflyMC(RisingBound(**vars(JaakkolaJordan.untuned(X, Y))), WALK)
     tree = mintmc.sample(POSTERIOR, sampler, init=MAP, draws=500, warmup=0, chains=1, progress=False)
     assert tree.sample_stats["bound_violations"].sum() > 0
 
@@ -283,7 +281,7 @@ def test_a_tuned_bound_reads_few_rows():
         gradient = data["x"].T @ ((data["y"] + 1) / 2 - p) - theta / SIGMA**2
         theta = theta + np.linalg.solve((data["x"].T * (p * (1 - p))) @ data["x"] + np.eye(2) / SIGMA**2, gradient)
     bound = JaakkolaJordan.tuned(data["x"], data["y"], theta)
-    sampler = FireflyMC(bound, proposal=mintmc.RandomWalk(step_size=0.1), brighten=0.01)
+    sampler = FireflyMC(bound, mintmc.RandomWalk(step_size=0.1), brighten=0.01)
     tree = mintmc.sample(posterior, sampler, init=theta, draws=2000, warmup=0, chains=1, progress=False)
     # 0.01 n rows are picked in a step; as many again are bright at most.
     assert tree.sample_stats["data_touched"].mean() < 0.02 * n

@@ -79,10 +79,10 @@ def mint(**settings):
 
 
 RIGHT = {
-    "full random walk": mintmc.MetropolisHastings(mintmc.RandomWalk(), temperature=FULL_TEMPERATURE),
-    "full Langevin": mintmc.MetropolisHastings(mintmc.Langevin(), temperature=FULL_TEMPERATURE),
-    "full Hamiltonian": mintmc.MetropolisHastings(mintmc.Hamiltonian(steps=3), temperature=FULL_TEMPERATURE),
-    "full custom": mintmc.MetropolisHastings(drifting_walk(correct=True), temperature=FULL_TEMPERATURE),
+    "full random walk": mintmc.MetropolisHastings(mintmc.RandomWalk(), FULL_TEMPERATURE),
+    "full Langevin": mintmc.MetropolisHastings(mintmc.Langevin(), FULL_TEMPERATURE),
+    "full Hamiltonian": mintmc.MetropolisHastings(mintmc.Hamiltonian(steps=3), FULL_TEMPERATURE),
+    "full custom": mintmc.MetropolisHastings(drifting_walk(correct=True), FULL_TEMPERATURE),
     "MINT random walk": mint(),
     "MINT Langevin": mint(proposal=mintmc.Langevin()),
     "MINT Hamiltonian": mint(proposal=mintmc.Hamiltonian(steps=3)),
@@ -103,7 +103,7 @@ BROKEN = {
     ),
     "no reverse density": (mint(proposal=LangevinWithoutReverse()), lambda k: k),
     "no reverse density, full": (
-        mintmc.MetropolisHastings(LangevinWithoutReverse(), temperature=FULL_TEMPERATURE),
+        mintmc.MetropolisHastings(LangevinWithoutReverse(), FULL_TEMPERATURE),
         lambda k: k,
     ),
     "no reverse density, custom": (mint(proposal=drifting_walk(correct=False)), lambda k: k),
@@ -124,10 +124,7 @@ PRIOR, JACOBIAN, T = 60.0, 40.0, 2.0
 """Precisions of a normal prior and of a factor that stands for a Jacobian, and the temperature of full passes."""
 LIKELIHOOD = {
     # name: (sampler, precision)
-    "full Langevin": (
-        mintmc.MetropolisHastings(mintmc.Langevin(), temperature=T, temper="likelihood"),
-        100 / T + PRIOR + JACOBIAN,
-    ),
+    "full Langevin": (mintmc.MetropolisHastings(mintmc.Langevin(), T, "likelihood"), 100 / T + PRIOR + JACOBIAN),
     "full random walk, posterior": (mintmc.MetropolisHastings(temperature=T), (100 + PRIOR) / T + JACOBIAN),
     "MINT Langevin": (mint(proposal=mintmc.Langevin(), temper="likelihood"), N_EFF + PRIOR + JACOBIAN),
 }

@@ -34,9 +34,7 @@ def worst_distance(tree, step, covariance):
 def setting(m, temperature, step, friction, share):
     """A sampler, and the covariance that its draws must have; ``share`` of the gradient noise is corrected for."""
     precision, noise = N / temperature, gradient_noise(X, m, temperature)
-    sampler = SGHMC(
-        m, step_size=step, friction=friction, noise_estimate=share * noise, temperature=temperature, batching="uniform"
-    )
+    sampler = SGHMC(m, step, friction, share * noise, temperature=temperature, batching="uniform")
     return sampler, stationary_covariance(step, friction, precision, noise, share * noise)
 
 
@@ -86,7 +84,7 @@ def test_resampled_momentum(every):
         for _ in range(every):
             covariance = matrix @ covariance @ matrix.T + pushed
             phases.append(covariance)
-    tree = run(SGHMC(m, step_size=step, friction=friction, resample_every=every, batching="uniform"))
+    tree = run(SGHMC(m, step, friction, resample_every=every, batching="uniform"))
     assert worst_distance(tree, step, np.mean(phases, axis=0)) < LIMIT
     # It is not what it would be without.
     never = stationary_covariance(step, friction, N, noise, 0.0)
@@ -98,8 +96,8 @@ def test_with_all_friction_it_is_sgld():
     step = 0.02
     vector, unravel = jax.flatten_util.ravel_pytree(jnp.zeros(()))
     model, batch = GAUSS.model(unravel, 1), {"gradient": GAUSS.rows[:50]}
-    with_momentum = SGHMC(50, step_size=step, friction=1 / step).kernel(model, vector, unravel, lambda p: p)
-    without = SGLD(50, step_size=2 * step**2).kernel(model, vector, unravel, lambda p: p)
+    with_momentum = SGHMC(50, step, 1 / step).kernel(model, vector, unravel, lambda p: p)
+    without = SGLD(50, 2 * step**2).kernel(model, vector, unravel, lambda p: p)
     state, other = with_momentum.init(vector, batch), without.init(vector, batch)
     for t in range(5):
         noise = with_momentum.randomness(jax.random.key(t))
@@ -175,7 +173,7 @@ def test_params_may_be_a_tree_and_noise_a_vector():
     m, step, friction = 100, 0.005, 100.0
     # The gradient for b is 4 (y - b) a row.
     noise = np.array([gradient_noise(scale * X, m) for scale in (1.0, 4.0, 2.0)])
-    sampler = SGHMC(m, step_size=step, friction=friction, noise_estimate=noise, batching="uniform")
+    sampler = SGHMC(m, step, friction, noise, batching="uniform")
     tree = run(sampler, mintmc.Posterior(log_likelihood, data), init={"a": 0.0, "b": np.zeros(2)})
     columns = [theta_of(tree, "a"), *np.moveaxis(theta_of(tree, "b"), -1, 0)]
     for column, precision, v in zip(columns, (N, 4 * N, 4 * N), noise, strict=True):
@@ -188,15 +186,7 @@ def test_prior_and_likelihood_are_tempered_as_asked(temper):
     posterior = mintmc.Posterior(gaussian_log_likelihood, X, lambda mean: -0.5 * prior_precision * mean**2)
     precision = N / temperature + prior_precision * (1 / temperature if temper == "posterior" else 1.0)
     noise = gradient_noise(X, m, temperature)
-    sampler = SGHMC(
-        m,
-        step_size=step,
-        friction=friction,
-        noise_estimate=noise,
-        temperature=temperature,
-        temper=temper,
-        batching="uniform",
-    )
+    sampler = SGHMC(m, step, friction, noise, temperature=temperature, temper=temper, batching="uniform")
     covariance = stationary_covariance(step, friction, precision, noise, noise)
     assert distance(theta_of(run(sampler, posterior)) ** 2, covariance[0, 0]) < LIMIT
 
@@ -206,7 +196,7 @@ def test_decreasing_steps():
     m, friction, warmup, draws, chains = 50, 20.0, 100, 2000, 60
     noise = gradient_noise(X, m)
     schedule = Polynomial.between(0.03, 0.003, warmup + draws)
-    sampler = SGHMC(m, step_size=schedule, friction=friction, batching="uniform")
+    sampler = SGHMC(m, schedule, friction, batching="uniform")
     tree = run(sampler, draws=draws, warmup=warmup, chains=chains)
     steps = schedule.at(np.arange(warmup + draws))
     covariance, variances = np.zeros((2, 2)), []
@@ -231,17 +221,17 @@ def test_it_stays_in_the_mode_where_it_starts():
     posterior = mintmc.Posterior(log_likelihood, x, lambda t: -(t[0] ** 2) / 20 - t[1] ** 2 / 2)
     starts = mintmc.PerChain(np.array([[0.0, 1.0], [1.0, -1.0]]))
     settings = {"init": starts, "chains": 2, "draws": 10_000}
-    cold = theta_of(run(SGHMC(100, step_size=3e-3, friction=50.0), posterior, **settings))[..., 1]
+    cold = theta_of(run(SGHMC(100, 3e-3, 50.0), posterior, **settings))[..., 1]
     assert (cold[0] > 0).all()
     assert (cold[1] < 0).all()
     # At T = 1000 nothing is left of the barrier.
-    hot = theta_of(run(SGHMC(100, step_size=0.1, friction=1.0, temperature=1000.0), posterior, **settings))[..., 1]
+    hot = theta_of(run(SGHMC(100, 0.1, 1.0, temperature=1000.0), posterior, **settings))[..., 1]
     assert ((hot > 0).mean(axis=1) > 0.2).all()
     assert ((hot < 0).mean(axis=1) > 0.2).all()
 
 
 def test_what_is_recorded():
-    tree = run(SGHMC(50, step_size=1e-3, friction=10.0), draws=100, warmup=30, thin=3)
+    tree = run(SGHMC(50, 1e-3, 10.0), draws=100, warmup=30, thin=3)
     stats = tree.sample_stats
     assert (stats["data_touched"] == 150).all()
     assert tree.attrs["data_touched_setup"] == [30 * 50] * 4
@@ -252,7 +242,7 @@ def test_what_is_recorded():
 
 
 def test_a_step_that_diverges_is_kept_back_and_counted():
-    tree = run(SGHMC(10, step_size=0.2, friction=1.0), draws=200)  # eps^2 H = 20, stable below 4 - 2 eps C
+    tree = run(SGHMC(10, 0.2, 1.0), draws=200)  # eps^2 H = 20, stable below 4 - 2 eps C
     accepted = tree.sample_stats["accepted"].values
     assert np.isfinite(theta_of(tree, skip=0)).all()
     assert accepted[:, 0].all()
@@ -263,7 +253,7 @@ def test_a_step_that_diverges_is_kept_back_and_counted():
 def test_an_undefined_step_keeps_position_and_momentum():
     vector, unravel = jax.flatten_util.ravel_pytree(jnp.zeros(()))
     model = mintmc.Posterior(lambda t, x: jnp.where(x > 0, jnp.nan, 1.0) * t, X).model(unravel, 1)
-    kernel = SGHMC(1, step_size=0.1, friction=1.0, resample_every=1).kernel(model, vector, unravel, lambda p: p)
+    kernel = SGHMC(1, 0.1, 1.0, resample_every=1).kernel(model, vector, unravel, lambda p: p)
     fine, bad = {"gradient": jnp.array([-1.0])}, {"gradient": jnp.array([1.0])}
     first, info = kernel.step(jax.random.key(0), kernel.init(vector, fine), fine, None)
     assert info.is_defined
