@@ -42,7 +42,7 @@ def test_a_growing_batch_stays_small_where_seita_says_so():
     # Table 1: 125.4 rows for Barker's test at K = 100 and steps of 0.05, over 5,000 draws.
     posterior = mnist.posterior(flat_prior=True)
     # Without the published rules it reads on until the variance of so few telling images is known: 944 rows.
-    sampler = mintmc.BarkerMH(100, logistic_table.TEMPERATURE, logistic_table.WALK, published=True)
+    sampler = mintmc.BarkerMH(100, temperature=logistic_table.TEMPERATURE, proposal=logistic_table.WALK, published=True)
 
     def start(key):
         return 0.03 * jax.random.normal(key, (784,))

@@ -22,7 +22,7 @@ STEPS = mintmc.RandomWalk(target_acceptance=0.5)
 
 
 def equi_energy(ladder=LADDER, **settings):
-    return mintmc.EquiEnergy(ladder, STEPS, **({"jump_probability": 0.3, "round_length": 1000} | settings))
+    return mintmc.EquiEnergy(ladder, proposal=STEPS, **({"jump_probability": 0.3, "round_length": 1000} | settings))
 
 
 def run(posterior=TWO_MODES, sampler=None, **settings):
