@@ -78,7 +78,7 @@ def test_nothing_speaks_against_a_healthy_ladder(kind):
     assert report.numbers["rungs"] == 3
     assert report.numbers[f"lowest_{kind}_rate"] == pytest.approx(0.6)
     assert report.numbers["lowest_rung_acceptance"] == pytest.approx(0.3)
-    assert report.numbers.get("round trips") == (21 if kind == "swap" else None)
+    assert report.numbers.get("round_trips") == (21 if kind == "swap" else None)
 
 
 WARNINGS = {

@@ -13,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
+import jax
 import typer
 from jax import process_count
 from jax.errors import JaxRuntimeError
@@ -67,9 +68,16 @@ def _show_version(wanted: bool) -> None:
 def show_options(
     version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error was raised.")] = False,
+    cache: Annotated[
+        Path | None,
+        typer.Option(envvar="MINTMC_CACHE", help="Folder to keep compiled programs in, for the next command."),
+    ] = None,
 ) -> None:
     """Mini-batch tempered Markov chain Monte Carlo."""
     _debug.append(debug)
+    if cache is not None:
+        jax.config.update("jax_compilation_cache_dir", str(cache))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 
 @app.command()
