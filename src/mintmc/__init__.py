@@ -1,9 +1,9 @@
 """Mini-batch tempered Markov chain Monte Carlo for posteriors with many observations and many modes."""
 
-from mintmc.acceptance.proxy import logistic_bound, logistic_remainder
+from mintmc.control.bounds import RegressionBounds, RemainderBounds, logistic_bound, logistic_remainder
+from mintmc.control.lower_bounds import Bound, JaakkolaJordan
 from mintmc.data.disk import open_data
 from mintmc.data.prepare import prepare
-from mintmc.kernels.bounds import Bound, JaakkolaJordan
 from mintmc.kernels.schedule import Polynomial
 from mintmc.ladder.ladder import Ladder
 from mintmc.ladder.rings import QuantileRings, SpacedRings
@@ -60,6 +60,8 @@ __all__ = [
     "Posterior",
     "QuantileRings",
     "RandomWalk",
+    "RegressionBounds",
+    "RemainderBounds",
     "SpacedRings",
     "TaylorProxy",
     "TunaMH",

@@ -9,7 +9,7 @@ import pytest
 
 import mintmc
 from mintmc.kernels import bounds, firefly
-from mintmc.kernels.bounds import JaakkolaJordan
+from mintmc.control.lower_bounds import JaakkolaJordan
 from mintmc.proposals import Tuning
 from mintmc.samplers.exact import FireflyMC
 from truth import LIMIT, distance

@@ -19,7 +19,6 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from mintmc import check
 from mintmc.data import Rows
 from mintmc.energy import Model
 
@@ -68,26 +67,3 @@ class Proxy:
 
         slope, curvature = jax.jvp(along_step, (centre,), (sum_of_offsets,))
         return slope + curvature / 2
-
-
-def logistic_bound(x: Array) -> Callable[[Array, Array], Array]:
-    """A bound on |d_i| for logistic regression with rows ``x``: the largest norm of a row times the step's length."""
-    largest = _largest_row(x)
-    return lambda here, there: largest * jnp.linalg.norm(there - here)
-
-
-def logistic_remainder(x: Array) -> Callable[[Array, Array, Array], Array]:
-    """A bound on |d_i - w_i| for logistic regression, with the sharp constant max|phi'''|/6 = 1/(36 sqrt 3)."""
-    largest = _largest_row(x)
-
-    def remainder(here: Array, there: Array, centre: Array) -> Array:
-        offsets = jnp.linalg.norm(here - centre) ** 3 + jnp.linalg.norm(there - centre) ** 3
-        return largest**3 * offsets / (36 * 3**0.5)
-
-    return remainder
-
-
-def _largest_row(x: Array) -> Array:
-    if check.array("x", x, "an array of shape (n, d)", dims=(2,)).size == 0:
-        raise ValueError(f"x must have rows of numbers, got {check.shown(x)}")
-    return jnp.linalg.norm(jnp.asarray(x), axis=-1).max()

@@ -29,9 +29,8 @@ from jax import Array
 from mintmc.acceptance.metropolis import Decision, decide, log_uniform
 from mintmc.data import Batch, Rows
 from mintmc.energy import Tempered
-from mintmc.kernels import bounds
 from mintmc.kernels.base import Info, Kernel
-from mintmc.kernels.bounds import Bound
+from mintmc.control.lower_bounds import Bound, change
 from mintmc.kernels.metropolis import impossible
 from mintmc.proposals import Point, Proposal, Tuning
 
@@ -143,7 +142,7 @@ def _move_theta(noise, state, rows, tuning, settings) -> tuple[Decision, Array, 
     here = Read(index, jnp.sum(state.bright), state.gaps.at[index].get(mode="clip"))
     proposed = _evaluate(there.theta, index, here.number, rows, settings)
     of_bright = jnp.where(here.is_row, log_odds(proposed.gaps) - log_odds(here.gaps), 0).sum()
-    of_bound = bounds.change(settings.bound, settings.unravel(state.theta), settings.unravel(there.theta))
+    of_bound = change(settings.bound, settings.unravel(state.theta), settings.unravel(there.theta))
     of_prior = target.prior(there.theta) - target.prior(state.theta)
     ratio = of_prior + of_bound / target.temperature + of_bright + log_q
     decision = decide(noise.test, ratio, jnp.zeros_like(ratio))

@@ -16,7 +16,7 @@ from mintmc.data import named_leaves
 from mintmc.energy import TEMPERS, Model, Tempered
 from mintmc.kernels import firefly, tuna
 from mintmc.kernels.base import Kernel
-from mintmc.kernels.bounds import Bound
+from mintmc.control.lower_bounds import Bound
 from mintmc.posterior import Params, Posterior, check_counted
 from mintmc.proposals import Proposal, RandomWalk
 from mintmc.samplers.base import check_has_data, check_proposal_fits, check_settings, on_vectors
@@ -49,7 +49,7 @@ class FireflyMC:
     Examples
     --------
     >>> import jax, numpy as np, mintmc
-    >>> from mintmc.kernels.bounds import JaakkolaJordan
+    >>> from mintmc.control.lower_bounds import JaakkolaJordan
     >>> rng = np.random.default_rng(0)
     >>> x, y = rng.normal(size=(500, 2)), rng.choice([-1.0, 1.0], size=500)
     >>> posterior = mintmc.Posterior(lambda t, row: jax.nn.log_sigmoid(row["y"] * (row["x"] @ t)), {"x": x, "y": y})

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from mintmc import proposals, samplers
-from mintmc.kernels.bounds import JaakkolaJordan
+from mintmc.control.lower_bounds import JaakkolaJordan
 from mintmc.kernels.schedule import Polynomial
 from mintmc.ladder.ladder import Ladder
 from mintmc.ladder.rings import QuantileRings, SpacedRings

@@ -1,0 +1,198 @@
+"""MH-SS, Metropolis-Hastings with scalable subsampling (Prado, Nemeth & Sherlock 2024): exact, on a handful of rows.
+
+With d_i = l_i(theta') - l_i(theta), w_i its expansion at a centre (``control/taylor.py``), e_i = d_i - w_i what that
+leaves, and bounds |e_i| <= c_i M(theta, theta') (``control/bounds.py``), all over T at a temperature T:
+
+1. Rate r = M sum c_i. If r >= n, the move is decided on all data, as any other: the rule is the same on the way back.
+2. First stage: go on with probability min(1, exp(sum w_i + log prior and proposal ratio)), else reject. No row is read.
+3. B ~ Poisson(r) rows are drawn, with probabilities proportional to c_i. With phi_i = c_i M + min(0, -e_i), row i is
+   kept with probability phi_i / (c_i M), and the move accepted with probability min(1, product over kept rows of
+   (phi_i + e_i) / phi_i).
+
+Row i is so kept Poisson(phi_i) times, and on the way back Poisson(phi_i + e_i) times, as then -e_i takes the place of
+e_i. In the ratio of these laws the exponentials make up for exp(sum e_i), which is what the first stage lacks, and the
+powers of the means remain: the product. Detailed balance holds for every centre; a bad one costs rows. A row with |e_i|
+> c_i M breaks it, and is counted.
+
+The rows that are drawn are the points of a Poisson process of rate 1 that lie below r. Its gaps, and the row and the
+uniform number of each point, do not depend on the state: those of the first few points are drawn in bulk for many
+steps, and only a step that needs more draws them itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from mintmc.acceptance.metropolis import Decision, decide, log_uniform
+from mintmc.control import Expansion, each, expand
+from mintmc.control.alias import Weighted
+from mintmc.data import Batch, Rows
+from mintmc.energy import Model, Tempered
+
+_FIRST = 8
+"""Points that are drawn in bulk, whether or not they are needed."""
+_BLOCK = 64
+"""Points that a step draws at a time if it needs more."""
+TOUCHES = 3
+"""Evaluations of a row that is read: at both ends, and of its derivatives at the centre."""
+
+
+class Points(NamedTuple):
+    """Neighbouring points of a Poisson process of rate 1, each with a row."""
+
+    gaps: Array  # from the point before
+    row: Array
+    uniform: Array  # whether the row is kept
+
+
+class Noise(NamedTuple):
+    """The randomness of one decision."""
+
+    first: Array  # log of a uniform number, for each stage
+    second: Array
+    points: Points
+    more: Array  # a key for further points
+
+
+class Sums(NamedTuple):
+    """What is summed over the rows read."""
+
+    log_ratio: Array
+    read: Array
+    kept: Array
+    violations: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Scalable:
+    """The test of MH-SS."""
+
+    order: int
+    centre: Array
+    rows: Weighted  # rows and their c_i
+    distance: Callable[[Array, Array, Array], Array]  # here, there, centre -> M, at T = 1
+    roles: ClassVar[tuple[str, ...]] = ("all",)
+    touches: ClassVar[None] = None
+    init_touches: ClassVar[int] = 0  # counted by the sampler, in passes over all data
+
+    def noise(self, key: Array, dtype: Any) -> Noise:
+        """Two uniform numbers, the first points, and a key for more."""
+        first, second, points, more = jax.random.split(key, 4)
+        return Noise(log_uniform(first, dtype), log_uniform(second, dtype), self._points(points, _FIRST, dtype), more)
+
+    def remember(self, theta: Array, batch: Batch, target: Tempered) -> Expansion:
+        """The expansion: one for the whole run."""
+        return expand(target.model, jnp.asarray(self.centre, theta.dtype), batch["all"], self.order)
+
+    def decide(self, noise: Noise, here, there, log_q, memory: Expansion, batch, target: Tempered):
+        """On all data, or in two stages."""
+        n, T = target.model.n, target.temperature
+        size = self.distance(here, there, memory.centre) / T
+        rate = size * self.rows.total
+        known = memory.total(here, there) / T + target.prior(there) - target.prior(here) + log_q
+        on_all = rate >= n
+        # A rate that is not a number makes the ratio so.
+        goes_on = (noise.first < known) & ~on_all & (rate >= 0)
+        sums = self._read(noise, jnp.where(goes_on, rate, 0), here, there, size, memory, batch["all"], target)
+        full = jax.lax.cond(
+            on_all,
+            lambda: _full_ratio(here, there, batch["all"], target) + log_q,
+            lambda: jnp.zeros_like(known),
+        )
+        ratio = jnp.where(on_all, full, jnp.where(jnp.isnan(rate), rate, known))
+        stage = decide(noise.first, ratio, jnp.zeros_like(ratio))
+        last = decide(noise.second, sums.log_ratio, jnp.zeros_like(ratio))
+        decision = Decision(
+            accepted=stage.accepted & last.accepted,
+            # Where the first stage rejects, what the second would have said is not known: on average this is right.
+            acceptance_rate=jnp.where(on_all, stage.acceptance_rate, jnp.where(goes_on, last.acceptance_rate, 0)),
+            log_ratio_noise=jnp.zeros_like(ratio),
+            is_defined=stage.is_defined & last.is_defined,
+            data_touched=jnp.where(on_all, 2 * n, TOUCHES * sums.read),
+            extras={
+                "rows_read": jnp.where(on_all, n, sums.read),
+                "kept": sums.kept,
+                "bound_violations": sums.violations,
+                "on_all_data": on_all.astype(jnp.int32),
+            },
+        )
+        return decision, memory
+
+    def _read(self, noise: Noise, rate, here, there, size, expansion, rows: Rows, target: Tempered) -> Sums:
+        """What the rows at all points below ``rate`` say, read in blocks."""
+        sum_up = partial(
+            _sum_block, here=here, there=there, size=size, expansion=expansion, rows=rows, weighted=self.rows, to=target
+        )
+        zero = jnp.zeros((), jnp.int32)
+        nothing = Sums(jnp.zeros((), here.dtype), zero, zero, zero)
+
+        def begun() -> tuple[Array, Sums]:
+            left, sums = sum_up(noise.points, rate)
+            return jax.lax.while_loop(lambda carry: carry[1] > 0, more, (zero, left, sums))[1:]
+
+        def more(carry: tuple[Array, Array, Sums]) -> tuple[Array, Array, Sums]:
+            i, left, sums = carry
+            points = self._points(jax.random.fold_in(noise.more, i), _BLOCK, here.dtype)
+            left, block = sum_up(points, left)
+            return i + 1, left, jax.tree.map(jnp.add, sums, block)
+
+        return jax.lax.cond(noise.points.gaps[0] < rate, begun, lambda: (rate, nothing))[1]
+
+    def _points(self, key: Array, number: int, dtype: Any) -> Points:
+        for_gaps, for_rows, for_keeping = jax.random.split(key, 3)
+        return Points(
+            jax.random.exponential(for_gaps, (number,), dtype),
+            self.rows.pick(jax.random.bits(for_rows, (number, 2), jnp.uint32)),
+            jax.random.uniform(for_keeping, (number,), dtype),
+        )
+
+
+def kept_mean(residual: Array, bound: Array) -> Array:
+    """phi: how often a row of residual e and bound c M is kept on average."""
+    return bound - jnp.maximum(residual, 0)
+
+
+def log_weight(residual: Array, bound: Array) -> Array:
+    """What a kept row adds to the log ratio: log (phi + e) / phi."""
+    mean = kept_mean(residual, bound)
+    return jnp.log(mean + residual) - jnp.log(mean)
+
+
+def _sum_block(points: Points, left, here, there, size, expansion, rows, weighted: Weighted, to: Tempered):
+    """What is left of the rate after these points, and what the rows at those before its end say."""
+    at = jnp.cumsum(points.gaps)
+    is_read = at < left
+    model, T = to.model, to.temperature
+    drawn = model.rows_at(rows, points.row)
+    residual, rounding = residuals(model, expansion, here, there, drawn)
+    residual, bound = residual / T, weighted.each[points.row] * size
+    # A difference of two rounded numbers may exceed its bound by their rounding, which is nobody's fault.
+    is_violated = ~(jnp.abs(residual) <= bound + rounding / T)
+    residual = jnp.clip(residual, -bound, bound)
+    kept = is_read & (points.uniform * bound < kept_mean(residual, bound))
+    # A likelihood that is not a number makes the ratio so, whether or not the row would have been kept.
+    counted = is_read & (kept | jnp.isnan(residual))
+    sums = Sums(
+        jnp.where(counted, log_weight(residual, bound), 0).sum(),
+        *(jnp.sum(which, dtype=jnp.int32) for which in (is_read, kept, is_read & is_violated)),
+    )
+    return left - at[-1], sums
+
+
+def residuals(model: Model, expansion: Expansion, here, there, rows: Rows) -> tuple[Array, Array]:
+    """e_i of some rows at T = 1, and how far off rounding may have put them."""
+    before, after = model.each(here, rows), model.each(there, rows)
+    known = each(model, expansion, here, there, rows)
+    rounding = 8 * jnp.finfo(here.dtype).eps * (jnp.abs(before) + jnp.abs(after) + jnp.abs(known))
+    return (after - before) - known, rounding
+
+
+def _full_ratio(here, there, rows: Rows, target: Tempered) -> Array:
+    return target.log_ratio(target.model.density(here, rows), target.model.density(there, rows))
