@@ -14,6 +14,7 @@ ORDER = [
     "data",
     "energy",
     "posterior",
+    "control",
     "proposals",
     "acceptance",
     "ladder",

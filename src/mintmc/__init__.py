@@ -1,6 +1,7 @@
 """Mini-batch tempered Markov chain Monte Carlo for posteriors with many observations and many modes."""
 
 from mintmc.acceptance.proxy import logistic_bound, logistic_remainder
+from mintmc.control import Taylor
 from mintmc.data.disk import open_data
 from mintmc.data.prepare import prepare
 from mintmc.kernels.bounds import Bound, JaakkolaJordan
@@ -61,6 +62,7 @@ __all__ = [
     "QuantileRings",
     "RandomWalk",
     "SpacedRings",
+    "Taylor",
     "TaylorProxy",
     "TunaMH",
     "audit_rung",
