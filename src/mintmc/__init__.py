@@ -1,5 +1,6 @@
 """Mini-batch tempered Markov chain Monte Carlo for posteriors with many observations and many modes."""
 
+from mintmc.control import Taylor
 from mintmc.control.bounds import RegressionBounds, RemainderBounds, logistic_bound, logistic_remainder
 from mintmc.control.lower_bounds import Bound, JaakkolaJordan
 from mintmc.data.disk import open_data
@@ -63,6 +64,7 @@ __all__ = [
     "RegressionBounds",
     "RemainderBounds",
     "SpacedRings",
+    "Taylor",
     "TaylorProxy",
     "TunaMH",
     "audit_rung",

@@ -164,7 +164,8 @@ class Model:
             return jax.tree.map(lambda leaf: leaf[index], rows)
         return self.source.within(self.source.take, self.source.shapes(index.size), index)
 
-    def _part(self, rows: Rows, first: Array, size: int) -> Rows:
+    def part(self, rows: Rows, first: Array, size: int) -> Rows:
+        """``size`` neighbouring rows from number ``first`` on, for a full pass in blocks."""
         if self.source is None:
             return jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, first, size), rows)
         return self.source.within(lambda at: self.source.read(int(at), int(at) + size), self.source.shapes(size), first)
@@ -185,7 +186,7 @@ class Model:
         def block(theta: Array, i: Array) -> tuple[Array, Array]:
             # The last block is moved up to end at row n; what it shares with its neighbour is masked.
             first = jnp.minimum(i * size, self.n - size)
-            part = self._part(rows, first, size)
+            part = self.part(rows, first, size)
             each = jnp.where(first + jnp.arange(size) >= i * size, self.each(theta, part), 0)
             return each.sum(), each
 
@@ -196,7 +197,7 @@ class Model:
                 gradient = gradient + block_gradient
             else:
                 _, each = block(theta, i)
-            total, error = _two_sum(total, each)
+            total, error = two_sum(total, each)
             return total, rest + error, gradient
 
         blocks = -(-self.n // size)
@@ -369,7 +370,8 @@ def block_size(n: int, numbers_per_row: int, dim: int, by_host: bool) -> int:
     return min(n, max(smallest, min(largest, 2**16 // max(numbers_per_row, dim, 1))))
 
 
-def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """The rounded sum, and what rounding took from it (Knuth)."""
     total = a + b
     added = total - a
     return total, (a - (total - added)) + (b - added)
@@ -379,7 +381,7 @@ def _join(numbers: Array) -> Array:
     """Join the sums (total, rest, gradient) of 2^k neighbouring parts: the same tree, however they are shared out."""
     while numbers.shape[0] > 1:
         one, other = numbers[::2], numbers[1::2]
-        total, error = _two_sum(one[:, 0], other[:, 0])
+        total, error = two_sum(one[:, 0], other[:, 0])
         plain = (one + other)[:, 1:].at[:, 0].add(error)
         numbers = jnp.concatenate([total[:, None], plain], axis=1)
     return numbers[0]
@@ -391,6 +393,6 @@ def _fold(total: Array, rest: Array) -> tuple[Array, Array]:
         if total.shape[-1] % 2:
             total, rest = (jnp.concatenate([lane, jnp.zeros_like(lane[..., :1])], -1) for lane in (total, rest))
         half = total.shape[-1] // 2
-        total, error = _two_sum(total[..., :half], total[..., half:])
+        total, error = two_sum(total[..., :half], total[..., half:])
         rest = rest[..., :half] + rest[..., half:] + error
     return total[..., 0], rest[..., 0]

@@ -28,8 +28,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from mintmc.acceptance.metropolis import Decision, log_uniform
-from mintmc.acceptance.proxy import Expansion
+from mintmc.acceptance.proxy import Aged
 from mintmc.acceptance.stream import Moments, read_until
+from mintmc.control import each
 from mintmc.data import Batch
 from mintmc.energy import Tempered
 
@@ -76,7 +77,7 @@ class Confidence:
         """Counted by the sampler, in passes over all data: see ``Proxy``."""
         return 0
 
-    def remember(self, theta: Array, batch: Batch, target: Tempered) -> Expansion | tuple[()]:
+    def remember(self, theta: Array, batch: Batch, target: Tempered) -> Aged | tuple[()]:
         """The proxy's expansion, if there is one."""
         return () if self.proxy is None else self.proxy.start(theta, batch["all"], target.model)
 
@@ -85,27 +86,27 @@ class Confidence:
         if self.proxy is None:
             return self._test(noise, here, there, log_q, None, batch, target), memory
         fresh = memory.age >= self.proxy.every if self.proxy.every else jnp.zeros((), bool)
-        expansion = jax.lax.cond(
+        aged = jax.lax.cond(
             fresh,
             lambda: self.proxy.expand(here, batch["all"], target.model),
             lambda: memory._replace(age=memory.age + 1),
         )
-        decision = self._test(noise, here, there, log_q, expansion, batch, target)
+        decision = self._test(noise, here, there, log_q, aged.expansion, batch, target)
         passes = jnp.where(fresh, self.proxy.passes * target.model.n, 0).astype(jnp.int32)
         touched = passes + jnp.asarray(decision.data_touched)
         # The expansion belongs to the chain, not to the proposed state: it stays whatever is decided.
-        return decision._replace(data_touched=touched), expansion
+        return decision._replace(data_touched=touched), aged
 
     def _test(self, noise, here, there, log_q, expansion: Any, batch, target) -> Decision:
         n, T, model = target.model.n, target.temperature, target.model
         others = target.prior(there) - target.prior(here) + log_q
-        known = 0.0 if expansion is None else expansion.mean(here, there) / T
+        known = 0.0 if expansion is None else expansion.total(here, there) / n / T
         threshold = (noise - others) / n - known
 
         def values(rows):
             differences = model.each(there, rows) - model.each(here, rows)
             if expansion is not None:
-                differences = differences - self.proxy.each(here, there, expansion.centre, rows, model)
+                differences = differences - each(model, expansion, here, there, rows)
             return differences / T
 
         bound, deviation, oracle = self._bound(here, there, expansion, values, batch, T, n)
