@@ -28,6 +28,7 @@ from mintmc.samplers import (
     FireflyMC,
     MetropolisHastings,
     ParallelTempering,
+    ScalableMH,
     TaylorProxy,
     TunaMH,
 )
@@ -63,6 +64,7 @@ __all__ = [
     "RandomWalk",
     "RegressionBounds",
     "RemainderBounds",
+    "ScalableMH",
     "SpacedRings",
     "Taylor",
     "TaylorProxy",

@@ -30,13 +30,13 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from mintmc.acceptance.metropolis import Decision, decide, log_uniform
+from mintmc.acceptance.metropolis import Decision, log_uniform
 from mintmc.control import Expansion, each, expand
 from mintmc.control.alias import Weighted
 from mintmc.data import Batch, Rows
 from mintmc.energy import Model, Tempered
 
-_FIRST = 8
+_FIRST = 4
 """Points that are drawn in bulk, whether or not they are needed."""
 _BLOCK = 64
 """Points that a step draws at a time if it needs more."""
@@ -93,28 +93,36 @@ class Scalable:
 
     def decide(self, noise: Noise, here, there, log_q, memory: Expansion, batch, target: Tempered):
         """On all data, or in two stages."""
-        n, T = target.model.n, target.temperature
+        n, T, rows = target.model.n, target.temperature, batch["all"]
         size = self.distance(here, there, memory.centre) / T
         rate = size * self.rows.total
-        known = memory.total(here, there) / T + target.prior(there) - target.prior(here) + log_q
-        on_all = rate >= n
+        others = target.prior(there) - target.prior(here) + log_q
         # A rate that is not a number makes the ratio so.
-        goes_on = (noise.first < known) & ~on_all & (rate >= 0)
-        sums = self._read(noise, jnp.where(goes_on, rate, 0), here, there, size, memory, batch["all"], target)
-        full = jax.lax.cond(
-            on_all,
-            lambda: _full_ratio(here, there, batch["all"], target) + log_q,
-            lambda: jnp.zeros_like(known),
+        known = jnp.where(rate >= 0, memory.total(here, there) / T + others, jnp.nan)
+        on_all = rate >= n
+        goes_on = (noise.first < known) & ~on_all
+        # One branch of three: on a short step, to choose costs as much as to compute.
+        branch = jnp.where(on_all, 2, (goes_on & (noise.points.gaps[0] < rate)).astype(jnp.int32))
+        sums = jax.lax.switch(
+            branch,
+            [
+                lambda: _nothing(here.dtype),
+                lambda: self._read(noise, rate, here, there, size, memory, rows, target),
+                lambda: _nothing(here.dtype)._replace(log_ratio=_full_ratio(here, there, rows, target)),
+            ],
         )
-        ratio = jnp.where(on_all, full, jnp.where(jnp.isnan(rate), rate, known))
-        stage = decide(noise.first, ratio, jnp.zeros_like(ratio))
-        last = decide(noise.second, sums.log_ratio, jnp.zeros_like(ratio))
+        # All data decide with the first uniform number and leave nothing to the second, as does reading no row.
+        ratio = jnp.where(on_all, sums.log_ratio + log_q, known)
+        left = jnp.where(on_all, 0, sums.log_ratio)
+        is_defined = ~(jnp.isnan(ratio) | jnp.isnan(left))
+        first, second = noise.first < ratio, noise.second < left
+        # What the second stage would have said if the first had not rejected is not known: on average this is right.
+        rate_of = jnp.where(on_all, ratio, jnp.where(goes_on, left, -jnp.inf))
         decision = Decision(
-            accepted=stage.accepted & last.accepted,
-            # Where the first stage rejects, what the second would have said is not known: on average this is right.
-            acceptance_rate=jnp.where(on_all, stage.acceptance_rate, jnp.where(goes_on, last.acceptance_rate, 0)),
+            accepted=is_defined & first & second,
+            acceptance_rate=jnp.where(is_defined, jnp.exp(jnp.minimum(rate_of, 0)), 0),
             log_ratio_noise=jnp.zeros_like(ratio),
-            is_defined=stage.is_defined & last.is_defined,
+            is_defined=is_defined,
             data_touched=jnp.where(on_all, 2 * n, TOUCHES * sums.read),
             extras={
                 "rows_read": jnp.where(on_all, n, sums.read),
@@ -130,12 +138,6 @@ class Scalable:
         sum_up = partial(
             _sum_block, here=here, there=there, size=size, expansion=expansion, rows=rows, weighted=self.rows, to=target
         )
-        zero = jnp.zeros((), jnp.int32)
-        nothing = Sums(jnp.zeros((), here.dtype), zero, zero, zero)
-
-        def begun() -> tuple[Array, Sums]:
-            left, sums = sum_up(noise.points, rate)
-            return jax.lax.while_loop(lambda carry: carry[1] > 0, more, (zero, left, sums))[1:]
 
         def more(carry: tuple[Array, Array, Sums]) -> tuple[Array, Array, Sums]:
             i, left, sums = carry
@@ -143,7 +145,8 @@ class Scalable:
             left, block = sum_up(points, left)
             return i + 1, left, jax.tree.map(jnp.add, sums, block)
 
-        return jax.lax.cond(noise.points.gaps[0] < rate, begun, lambda: (rate, nothing))[1]
+        first = (jnp.zeros((), jnp.int32), *sum_up(noise.points, rate))
+        return jax.lax.while_loop(lambda carry: carry[1] > 0, more, first)[2]
 
     def _points(self, key: Array, number: int, dtype: Any) -> Points:
         for_gaps, for_rows, for_keeping = jax.random.split(key, 3)
@@ -192,6 +195,11 @@ def residuals(model: Model, expansion: Expansion, here, there, rows: Rows) -> tu
     known = each(model, expansion, here, there, rows)
     rounding = 8 * jnp.finfo(here.dtype).eps * (jnp.abs(before) + jnp.abs(after) + jnp.abs(known))
     return (after - before) - known, rounding
+
+
+def _nothing(dtype: Any) -> Sums:
+    zero = jnp.zeros((), jnp.int32)
+    return Sums(jnp.zeros((), dtype), zero, zero, zero)
 
 
 def _full_ratio(here, there, rows: Rows, target: Tempered) -> Array:

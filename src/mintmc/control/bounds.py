@@ -111,12 +111,16 @@ class RegressionBounds:
         third = (nu + 1) * (3 + 2 * 2**0.5) / (4 * nu**1.5 * s**3)
         return cls(x, (nu + 1) / (2 * nu**0.5 * s), (nu + 1) / (nu * s**2), third, published)
 
+    def check_order(self, order: int) -> None:
+        """Refuse an order whose derivative has no bound."""
+        if getattr(self, _DERIVATIVES[order]) is None:
+            wanted = f"{_DERIVATIVES[order]}, a bound on that derivative, for order {order}"
+            raise ValueError(f"bounds must have {wanted}, got None")
+
     def scales(self, order: int) -> np.ndarray:
         """c_i of all rows."""
-        name = _DERIVATIVES[order]
-        if getattr(self, name) is None:
-            raise ValueError(f"bounds must have {name}, a bound on that derivative, for order {order}, got None")
-        return getattr(self, name) * self._lengths ** (order + 1)
+        self.check_order(order)
+        return getattr(self, _DERIVATIVES[order]) * self._lengths ** (order + 1)
 
     def distance(self, order: int, here: Array, there: Array, centre: Array) -> Array:
         """M of a move, between flat vectors; the same for the way back."""

@@ -6,6 +6,7 @@ from mintmc.samplers.equi_energy import MINTEE, EquiEnergy
 from mintmc.samplers.exact import FireflyMC, TunaMH
 from mintmc.samplers.metropolis import MINT, MetropolisHastings
 from mintmc.samplers.parallel_tempering import ParallelTempering
+from mintmc.samplers.scalable import ScalableMH
 from mintmc.samplers.sequential import AustereMH, BarkerMH
 from mintmc.samplers.stochastic_gradient import SGHMC, SGLD
 
@@ -22,6 +23,7 @@ __all__ = [
     "MetropolisHastings",
     "ParallelTempering",
     "Sampler",
+    "ScalableMH",
     "TaylorProxy",
     "TunaMH",
 ]

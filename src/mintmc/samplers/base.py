@@ -106,3 +106,10 @@ def check_differentiable(what: str, posterior: Posterior, params: Params) -> Non
     except Exception as error:
         reason = check.first_line(error)
         raise ValueError(f"{what} needs a log density that JAX can differentiate, got {reason}") from error
+
+
+def check_without_gradient(proposal: Any, posterior: Posterior, params: Params) -> None:
+    """Refuse a proposal that cannot move these params without a gradient."""
+    check_proposal_fits(proposal, posterior, params)
+    if proposal.uses_gradient:
+        raise ValueError(f"proposal must be one without gradient, RandomWalk or Custom, got {type(proposal).__name__}")

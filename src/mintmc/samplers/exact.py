@@ -19,7 +19,7 @@ from mintmc.kernels.base import Kernel
 from mintmc.control.lower_bounds import Bound
 from mintmc.posterior import Params, Posterior, check_counted
 from mintmc.proposals import Proposal, RandomWalk
-from mintmc.samplers.base import check_has_data, check_proposal_fits, check_settings, on_vectors
+from mintmc.samplers.base import check_has_data, check_settings, check_without_gradient, on_vectors
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class FireflyMC:
         """Refuse settings that do not fit the posterior or its parameters, and what is no bound at ``params``."""
         check_has_data(posterior)
         check_counted(posterior)
-        _check_without_gradient(self.proposal, posterior, params)
+        check_without_gradient(self.proposal, posterior, params)
         if self.capacity is not None:
             check.integer("capacity", self.capacity, 1, posterior.n, "n")
         for name, leaf in named_leaves(self.bound.constants):
@@ -182,7 +182,7 @@ class TunaMH:
         """Refuse settings that do not fit the posterior or its parameters."""
         check_has_data(posterior)
         check_counted(posterior)
-        _check_without_gradient(self.proposal, posterior, params)
+        check_without_gradient(self.proposal, posterior, params)
         if len(self.scales) != posterior.n:
             raise ValueError(f"scales must have n={posterior.n} numbers, got {len(self.scales)}")
         check.scalar(
@@ -212,12 +212,6 @@ class TunaMH:
                 theta.dtype,
             )
         )
-
-
-def _check_without_gradient(proposal: Any, posterior: Posterior, params: Params) -> None:
-    check_proposal_fits(proposal, posterior, params)
-    if proposal.uses_gradient:
-        raise ValueError(f"proposal must be one without gradient, RandomWalk or Custom, got {type(proposal).__name__}")
 
 
 def _check_bound(bound: Bound, posterior: Posterior, params: Params) -> None:

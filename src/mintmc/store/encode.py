@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from mintmc import proposals, samplers
+from mintmc.control.bounds import RegressionBounds
 from mintmc.control.lower_bounds import JaakkolaJordan
 from mintmc.kernels.schedule import Polynomial
 from mintmc.ladder.ladder import Ladder
@@ -32,6 +33,7 @@ _CLASSES = {
         samplers.FireflyMC,
         samplers.MetropolisHastings,
         samplers.ParallelTempering,
+        samplers.ScalableMH,
         samplers.TaylorProxy,
         samplers.TunaMH,
         proposals.Custom,
@@ -42,6 +44,7 @@ _CLASSES = {
         QuantileRings,
         SpacedRings,
         JaakkolaJordan,
+        RegressionBounds,
         Polynomial,
     )
 }
