@@ -19,6 +19,7 @@ ORDER = [
     "acceptance",
     "ladder",
     "kernels",
+    "modes",
     "samplers",
     "result",
     "store",

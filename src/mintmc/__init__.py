@@ -8,8 +8,9 @@ from mintmc.data.prepare import prepare
 from mintmc.kernels.schedule import Polynomial
 from mintmc.ladder.ladder import Ladder
 from mintmc.ladder.rings import QuantileRings, SpacedRings
+from mintmc.modes import Mode, find_mode
 from mintmc.posterior import Posterior
-from mintmc.proposals import Custom, Hamiltonian, Langevin, RandomWalk
+from mintmc.proposals import Autoregressive, Custom, Hamiltonian, Langevin, RandomWalk
 from mintmc.result.diagnose import Diagnosis, diagnose
 from mintmc.result.ladder_diagnosis import diagnose_ladder
 from mintmc.result.ladder_plots import plot_ladder
@@ -43,6 +44,7 @@ __all__ = [
     "SGLD",
     "Audit",
     "AustereMH",
+    "Autoregressive",
     "BarkerMH",
     "Bound",
     "ConfidenceMH",
@@ -55,6 +57,7 @@ __all__ = [
     "Ladder",
     "Langevin",
     "MetropolisHastings",
+    "Mode",
     "Normality",
     "ParallelTempering",
     "PerChain",
@@ -72,6 +75,7 @@ __all__ = [
     "audit_rung",
     "diagnose",
     "diagnose_ladder",
+    "find_mode",
     "logistic_bound",
     "logistic_remainder",
     "mode_weights",

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -35,7 +35,7 @@ import numpy as np
 from jax import Array
 from jax.experimental.xla_metadata import set_xla_metadata
 
-from mintmc.data import Rows
+from mintmc.data import Batch, Rows
 
 TEMPERS = ("posterior", "likelihood")
 DATA_AXIS = "data"
@@ -231,6 +231,7 @@ class Tempered:
     temperature: float | Array
     temper: str = "posterior"
     exchange: bool = False
+    beside: ClassVar[int] = 0  # evaluations of a row, beside those at the states that are asked for
 
     @property
     def n_eff(self) -> float | Array:
@@ -240,6 +241,16 @@ class Tempered:
     def prior(self, theta: Array) -> Array:
         """The terms of the log target that need no data: those of the prior and of the Jacobian."""
         return self._own(*self.model.without_data(theta))
+
+    def without_data_gradient(self, theta: Array) -> Array:
+        """The gradient of the same terms."""
+        return jnp.zeros_like(theta) + self._own(*self.model.without_data(theta, jax.grad))
+
+    def without_data_curvature(self, theta: Array) -> Array:
+        """The Hessian of the same terms."""
+        return jnp.zeros((theta.size, theta.size), theta.dtype) + self._own(
+            *self.model.without_data(theta, jax.hessian)
+        )
 
     def log_ratio(self, here: Density, there: Density) -> Array:
         """Exact log pi_T(there) - log pi_T(here), from two full passes."""
@@ -262,18 +273,36 @@ class Tempered:
         gradient = jax.grad(lambda at: self.n_eff * self.model.each(at, batch).mean() + self.prior(at))(theta)
         return jnp.where(self.model.is_possible(theta), gradient, 0)
 
+    def informed(self, batch: Batch) -> Tempered:
+        """The same target, with what it must be given besides rows: nothing."""
+        return self
+
     def difference(self, here: Array, there: Array, batch: Rows) -> Estimate:
         """The log ratio, both ends on the same batch."""
-        after = self.model.each(there, batch)
-        # Of rows that are impossible here or there, those there decide: -inf outweighs any finite number.
-        each = jnp.where(after == -jnp.inf, -jnp.inf, after - jnp.maximum(self.model.each(here, batch), _IMPOSSIBLE))
-        change = self._scaled_mean(each)
-        value = change.value + self.prior(there) - self.prior(here)
+        change = self._scaled_mean(self.differences(here, there, batch))
+        value = change.value + self.known(here, there)
         return _certain(change._replace(value=jnp.where(self.model.is_possible(there), value, -jnp.inf)))
+
+    def differences(self, here: Array, there: Array, rows: Rows) -> Array:
+        """What each row adds to the log ratio, as far as batches must estimate it; not tempered."""
+        return self._change(self.model.each(here, rows), self.model.each(there, rows))
+
+    def levels(self, theta: Array, rows: Rows) -> Array:
+        """Numbers of the rows at one state whose differences are ``differences``."""
+        return self.model.each(theta, rows)
+
+    def known(self, here: Array, there: Array) -> Array:
+        """The terms of the log ratio that need no batch."""
+        return self.prior(there) - self.prior(here)
 
     def level(self, theta: Array, batch: Rows) -> Estimate:
         """The likelihood's term of the log target itself: far noisier than a difference."""
         return _certain(self._scaled_mean(self.model.each(theta, batch)))
+
+    @staticmethod
+    def _change(before: Array, after: Array) -> Array:
+        # Of rows that are impossible here or there, those there decide: -inf outweighs any finite number.
+        return jnp.where(after == -jnp.inf, -jnp.inf, after - jnp.maximum(before, _IMPOSSIBLE))
 
     def _own(self, prior: Any, jacobian: Any) -> Any:
         """How log prior and log Jacobian, or anything linear in them, enter the log target."""

@@ -59,6 +59,7 @@ def randomness(key: Array, settings: Settings) -> Noise:
 
 def init(theta: Array, batch: Batch, settings: Settings) -> State:
     """The first state."""
+    settings = settings._replace(target=settings.target.informed(batch))
     if settings.test is None:
         return State(visit(theta, batch, settings), ())
     return State(Point(theta), settings.test.remember(theta, batch, settings.target))
@@ -66,6 +67,7 @@ def init(theta: Array, batch: Batch, settings: Settings) -> State:
 
 def advance(noise: Noise, state: State, batch: Batch, tuning: Tuning, settings: Settings) -> tuple[State, Info]:
     """Propose, decide, move."""
+    settings = settings._replace(target=settings.target.informed(batch))
     look = partial(visit, batch=batch, settings=settings)
     # On all data the target at the current state is known; on a fresh batch it is not.
     here = state.point if settings.test is None else look(state.point.theta)
@@ -119,8 +121,9 @@ def batches(settings: Settings) -> dict[str, int]:
 
 
 def gradients_per_step(settings: Settings) -> int:
-    """Gradients on a batch that a move needs: those of all states visited and of the first."""
-    return settings.proposal.visits + 1 if settings.proposal.uses_gradient else 0
+    """Gradients on a batch that a move needs: those of all states visited, of the first, and of a centre."""
+    states = settings.proposal.visits + 1 if settings.proposal.uses_gradient else 0
+    return states * (1 + settings.target.beside)
 
 
 def data_per_step(settings: Settings) -> int | None:
@@ -129,7 +132,7 @@ def data_per_step(settings: Settings) -> int | None:
         return settings.proposal.visits * settings.batch_size
     if settings.test.touches is None:
         return None
-    return (settings.test.touches + gradients_per_step(settings)) * settings.batch_size
+    return (settings.test.touches + settings.target.beside + gradients_per_step(settings)) * settings.batch_size
 
 
 def kernel(settings: Settings) -> Kernel:

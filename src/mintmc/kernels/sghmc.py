@@ -96,7 +96,7 @@ def kernel(settings: Settings) -> Kernel:
         advance=partial(advance, settings=settings),
         position=lambda state: state.theta,
         batches=batches(settings.batch_size, settings.target.model.n),
-        touched=settings.batch_size,
+        touched=settings.batch_size * (1 + settings.target.beside),
         init_touched=0,
         proposal=None,
         moves={0: settings},

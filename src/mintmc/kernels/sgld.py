@@ -73,7 +73,7 @@ def estimate_gradient(theta: Array, batch: Batch, target: Tempered) -> Array:
     """Gradient of the log target on the batch of this step; exact if that is all data."""
     if "all" in batch:
         return target.full_gradient(theta, batch["all"])[1]
-    return target.batch_gradient(theta, batch["gradient"])
+    return target.informed(batch).batch_gradient(theta, batch["gradient"])
 
 
 def settle(before: Any, after: Any, step_size: Array) -> tuple[Any, Info]:
@@ -98,7 +98,7 @@ def kernel(settings: Settings) -> Kernel:
         advance=partial(advance, settings=settings),
         position=lambda state: state.theta,
         batches=batches(settings.batch_size, settings.target.model.n),
-        touched=settings.batch_size,
+        touched=settings.batch_size * (1 + settings.target.beside),
         init_touched=0,
         proposal=None,
         moves={0: settings},

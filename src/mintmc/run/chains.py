@@ -11,17 +11,20 @@ import json
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
 from jax import Array
 
+from mintmc.data import Supplied
 from mintmc.energy import Density
 from mintmc.result.ladder import LadderFacts
 from mintmc.result.tree import Draws
 from mintmc.run import adapt, count, program
 from mintmc.run.audit_run import Standing
+from mintmc.run.centre import Centred, is_centred
 from mintmc.run.landmarks import Landmarks
 from mintmc.run.lane import (
     PASSES_PER_SHUFFLE,
@@ -44,9 +47,20 @@ class ChainRun:
     """Where a run stands: its chains, the current shuffle, and the draws not yet saved."""
 
     def __init__(self, task: Task):
-        self.task = task
-        self.crew = task.crew
+        self.centres = Centred(task) if is_centred(task.sampler) else None
+        self._prepare(task if self.centres is None else self.centres.task)
         chains = len(task.thetas)
+        self.warmed = self.drawn = self.saved = 0
+        self.warmup_totals = np.zeros((chains, 2))  # acceptance rates, data touched
+        self.undefined = 0
+        self.audit: list[dict[str, Any]] | None = None
+        self.rung_sums = {name: np.zeros((len(task.sampler.ladder), chains)) for name in _SUMMED if task.reference}
+        self.landmarks = Landmarks(task) if task.reference else None
+        self.starts_touched = [0] * chains
+
+    def _prepare(self, task: Task) -> None:
+        """The kernel, and what its batches are drawn from."""
+        self.task, self.crew = task, task.crew
         self.kernel = task.kernel() if task.reference is None else task.kernel(reference=task.reference)
         if self.kernel.touched is None:
             check_countable(task.posterior.n, len(task.sampler.ladder) if task.reference else 1, self.kernel.proposal)
@@ -59,13 +73,6 @@ class ChainRun:
         self.steps_per_shuffle = math.ceil(often / sum(sizes)) if self.shuffles.wrap else 2**62
         self.epoch = -1
         self._shuffle(0)
-        self.warmed = self.drawn = self.saved = 0
-        self.warmup_totals = np.zeros((chains, 2))  # acceptance rates, data touched
-        self.undefined = 0
-        self.audit: list[dict[str, Any]] | None = None
-        self.rung_sums = {name: np.zeros((len(task.sampler.ladder), chains)) for name in _SUMMED if task.reference}
-        self.landmarks = Landmarks(task) if task.reference else None
-        self.starts_touched = [0] * chains
 
     @property
     def lanes(self) -> int:
@@ -75,18 +82,21 @@ class ChainRun:
     def compile(self, session: Session, room: int) -> None:
         """Start the chains and compile the programs that run them; ``room`` is for draws not yet saved."""
         kernel, task = self.kernel, self.task
+        self._compile_anew = partial(self.compile, session, room)
         programs = program.build(kernel, self.batching, task.thin, self.capacity, task.warmup, task.dim)
         first_step = task.first_step(kernel.temperatures or task.sampler.target_temperature(task.posterior.n))
         self.states = []
         start = jax.jit(self.crew.program(programs.init))
         for chain, theta in enumerate(task.thetas):
-            state = self.crew.taken(start(*self.crew.given((self._key(Purpose.start, chain), theta)), self.rows))
-            adaptation = None if kernel.proposal is None else adapt.start(kernel.proposal, theta, first_step)
+            given = self.crew.given((self._key(Purpose.start, chain), theta))
+            state = self.crew.taken(start(*given, self._supplied(chain)))
+            around = None if self.centres is None else self.centres.of_chain[chain].laplace
+            adaptation = None if kernel.proposal is None else adapt.start(kernel.proposal, theta, first_step, around)
             self.states.append(LaneState(state, adaptation, adapt.tuning(adaptation, final=True)))
         if self.landmarks is not None:
             self.starts_touched = [self.landmarks.begin(c, _of_rung_0(s.state)) for c, s in enumerate(self.states)]
         state, adaptation, tuning = self.states[0]
-        others = (*self.crew.given((self._key(Purpose.draw, 0), *ints(0, 0))), self.rows)
+        others = (*self.crew.given((self._key(Purpose.draw, 0), *ints(0, 0))), self._supplied(0))
         kinds: list[tuple[Callable, Any]] = [(programs.warm, adaptation)] if task.warmup else []
         kinds.append((programs.draw, tuning))
         compiling = [
@@ -104,7 +114,7 @@ class ChainRun:
         def run(chain: int, first: int, last: int) -> float:
             state, adaptation, tuning = self.states[chain]
             given = self.crew.given((state, adaptation, self._key(Purpose.warmup, chain), *ints(first, last)))
-            state, adaptation, totals = self.crew.taken(self.warm_program(*given, self.rows))
+            state, adaptation, totals = self.crew.taken(self.warm_program(*given, self._supplied(chain)))
             accepted = count.rate_total(totals.acceptance)
             self.warmup_totals[chain] += accepted, count.total(totals.touched)
             self.states[chain] = LaneState(state, adaptation, tuning)
@@ -115,9 +125,33 @@ class ChainRun:
             self.warmed = last
 
         warmup = self.task.warmup
+        if self.centres is not None and self.warmed <= (half := warmup // 2):
+            self._stretches("warm-up", self.warmed, half, lambda: half, 1, 0, run, done, session)
+            if self.warmed == half:
+                self._reconsider()
         self._stretches("warm-up", self.warmed, warmup, lambda: warmup, 1, 0, run, done, session)
         if self.warmed == warmup and self.drawn == 0:
             self.states = [s._replace(tuning=adapt.tuning(s.adaptation, final=True)) for s in self.states]
+
+    def _reconsider(self) -> None:
+        """Give chains that have wandered off a new centre, and all of them a larger batch if they need one."""
+        assert self.centres is not None
+        states = [self.kernel.position(s.state) for s in self.states]
+        tunings: Any = [adapt.tuning(s.adaptation, final=True) for s in self.states]
+        for chain in self.centres.reconsider(states, tunings):
+            around, lane = self.centres.of_chain[chain].laplace, self.states[chain]
+            adaptation = adapt.start(self.kernel.proposal, states[chain], 1.0, around)
+            self.states[chain] = lane._replace(adaptation=adaptation)
+        if self.centres.task is not self.task:
+            self._rebuild()
+
+    def _rebuild(self) -> None:
+        """The same chains, with batches of another size."""
+        assert self.centres is not None
+        states = self.states
+        self._prepare(self.centres.task)
+        self._compile_anew()
+        self.states = states
 
     def collect(self, session: Session) -> None:
         """Make the draws."""
@@ -125,7 +159,7 @@ class ChainRun:
         def run(chain: int, first: int, last: int) -> float:
             state, adaptation, tuning = self.states[chain]
             given = self.crew.given((state, tuning, self._key(Purpose.draw, chain), *ints(first, last)))
-            state, record = self.crew.taken(self.draw_program(*given, self.rows))
+            state, record = self.crew.taken(self.draw_program(*given, self._supplied(chain)))
             here = first - self.saved, last - self.saved
             record, hot = _apart(jax.tree.map(np.asarray, record))
             self.kept.write(chain, *here, record)
@@ -146,11 +180,15 @@ class ChainRun:
         """Everything that the rest of the run depends on, as a pytree of arrays."""
         at = np.array([self.warmed, self.drawn, self.undefined])
         landmarks = None if self.landmarks is None else self.landmarks.checkpoint()
-        return at, self.states, self.warmup_totals, self.rung_sums, landmarks
+        centres = None if self.centres is None else self.centres.checkpoint()
+        return at, self.states, self.warmup_totals, self.rung_sums, landmarks, centres
 
     def restore(self, checkpoint: Any) -> None:
         """Go on from a checkpoint."""
-        at, self.states, self.warmup_totals, self.rung_sums, landmarks = checkpoint
+        at, states, self.warmup_totals, self.rung_sums, landmarks, centres = checkpoint
+        self.states = states
+        if self.centres is not None and self.centres.restore(centres):
+            self._rebuild()
         if self.landmarks is not None:
             self.landmarks.restore(landmarks)
         self.warmed, self.drawn, self.undefined = (int(count) for count in at)
@@ -164,8 +202,11 @@ class ChainRun:
         tunings = [s.tuning for s in self.states]
         setup = self.kernel.init_touched + np.array(self.starts_touched)
         setup[0] += self.task.reference_touched
+        if self.centres is not None:
+            setup[0] += self.centres.rows_read
         steps = (self.kernel.touched or 0) * self.task.warmup
         return {
+            **({} if self.centres is None else self.centres.facts()),
             "undefined_moves": int(self.rung_sums["undefined"].sum()) if self.rung_sums else self.undefined,
             "audit": json.dumps(self.audit),
             "data_touched_audit": sum(entry["data_touched"] for entry in self.audit or ()),
@@ -274,6 +315,12 @@ class ChainRun:
         """Have the rows of an epoch at hand."""
         if epoch != self.epoch:
             self.rows, self.epoch = self.crew.given(self.shuffles.at(epoch)), epoch
+
+    def _supplied(self, chain: int) -> Any:
+        """What the programs of a chain read: rows, and its expansion if there is one."""
+        if self.centres is None or not self.centres.is_controlled:
+            return self.rows
+        return Supplied(self.rows, {"control": self.centres.of_chain[chain].expansion})
 
     def _key(self, purpose: int, chain: int) -> Array:
         return key_of(self.task.seed, purpose, self.task.first_chain + chain)

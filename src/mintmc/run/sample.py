@@ -160,6 +160,8 @@ def _sample(held, posterior, sampler, init, draws, warmup, chains, thin, seed, o
     display.say(outline(task, type(sampler).__name__))
     task = task._replace(folder=None if store is None else store.path, is_new=before is None)
     run: ChainRun | LadderRun = (LadderRun if isinstance(task.sampler, EquiEnergy) else ChainRun)(task)
+    if (centres := getattr(run, "centres", None)) is not None:
+        display.say(centres.said())
 
     def tree_of(run: ChainRun | LadderRun) -> xarray.DataTree:
         temperature = task.sampler.target_temperature(posterior.n)

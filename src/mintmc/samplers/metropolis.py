@@ -10,6 +10,7 @@ from jax import Array
 
 from mintmc import check
 from mintmc.acceptance.minibatch import ESTIMATORS, AcceptanceTest
+from mintmc.control import Controlled, Taylor
 from mintmc.data import BATCHINGS
 from mintmc.energy import TEMPERS, Model, Tempered
 from mintmc.kernels import metropolis
@@ -17,6 +18,7 @@ from mintmc.kernels.base import Kernel
 from mintmc.posterior import Params, Posterior, check_counted
 from mintmc.proposals import Proposal, RandomWalk
 from mintmc.samplers.base import check_has_data, check_proposal_fits, check_settings, check_temper_fits, on_vectors
+from mintmc.samplers.control import check_control, check_control_fits, default_proposal
 
 
 @dataclass(frozen=True)
@@ -82,11 +84,13 @@ class MINT:
     Parameters
     ----------
     batch_size
-        m, the rows of one batch.
+        m, the rows of one batch. With ``control`` it may be None: warm-up then chooses the smallest batch whose noise
+        is comfortable.
     alpha, lam, temperature
-        The temperature, in one of three ways; all need lambda < tau, that is T > n/m.
+        The temperature, in one of three ways; all need lambda < tau, that is T > n/m, unless there is ``control``.
     proposal
-        ``RandomWalk``, ``Langevin``, ``Hamiltonian`` or ``Custom``.
+        ``RandomWalk``, ``Langevin``, ``Hamiltonian``, ``Autoregressive`` or ``Custom``. None is a random walk, or with
+        ``control`` moves around the Laplace approximation at the mode (``Autoregressive``).
     estimator
         "common" (one fresh batch for both ends of a comparison), "recycled" (the chain of the paper's proof),
         "independent" (for comparison only).
@@ -96,12 +100,19 @@ class MINT:
         "posterior" divides the whole energy by T, "likelihood" leaves the prior as it is.
     batching
         "shuffled" (slices of a shuffled copy) or "uniform" (a fresh subset at every step, slower).
+    control
+        ``Taylor()``: batches estimate only what an expansion of the log-likelihoods around the mode leaves. Any
+        temperature from 1 on is then within reach of a batch of 100 rows, if the posterior is like a peak.
 
     Examples
     --------
     >>> import numpy as np, mintmc
     >>> x = np.random.default_rng(0).normal(size=10_000)
     >>> posterior = mintmc.Posterior(lambda mean, x: -0.5 * (x - mean) ** 2, x)
+    >>> sampler = mintmc.MINT(batch_size=100, temperature=1.0, control=mintmc.Taylor())
+    >>> tree = mintmc.sample(posterior, sampler, init=0.0, draws=2000, chains=2, progress=False)
+    >>> round(float(tree.posterior["theta"].std()), 3)
+    0.01
     >>> sampler = mintmc.MINT(batch_size=100, alpha=0.5)
     >>> round(sampler.target_temperature(posterior.n), 6)
     1000.0
@@ -110,19 +121,27 @@ class MINT:
     True
     """
 
-    batch_size: int
+    batch_size: int | None = None
     alpha: float | None = None
     lam: float | None = None
     temperature: float | None = None
-    proposal: Proposal = field(default_factory=RandomWalk)
+    proposal: Proposal | None = None
     estimator: str = "common"
     penalty: bool = True
     temper: str = "posterior"
     batching: str = "shuffled"
+    control: Taylor | None = None
 
     def __post_init__(self) -> None:
+        if self.control is not None:
+            check_control(self)
+        if self.proposal is None:
+            object.__setattr__(self, "proposal", default_proposal(self.control))
         check_settings(self)
-        check.integer("batch_size", self.batch_size, 1)
+        if self.batch_size is not None:
+            check.integer("batch_size", self.batch_size, 1)
+        elif self.control is None:
+            raise TypeError("batch_size must be a whole number at least 1 without control, got None")
         given = {k: v for k in ("alpha", "lam", "temperature") if (v := getattr(self, k)) is not None}
         if len(given) != 1:
             got = check.shown(given) if given else "none"
@@ -132,11 +151,15 @@ class MINT:
         if self.lam is not None:
             check.number("lam", self.lam, 0, 1)
         if self.temperature is not None:
-            check.number("temperature", self.temperature, 1)
+            # At n/m and below only control variates help: see ``check``.
+            check.number("temperature", self.temperature, 1, closed=(self.control is not None, False))
         check.choice("estimator", self.estimator, tuple(ESTIMATORS))
         check.flag("penalty", self.penalty)
         check.choice("temper", self.temper, TEMPERS)
         check.choice("batching", self.batching, BATCHINGS)
+        if self.batch_size is None and self.temperature is None:
+            given = "alpha" if self.alpha is not None else "lam"
+            raise ValueError(f"temperature must be given where batch_size is left open, got {check.shown(given)}")
         if self.penalty and self.batch_size == 1:
             raise ValueError("batch_size must be at least 2 with penalty=True (its variance is needed), got 1")
 
@@ -144,7 +167,12 @@ class MINT:
         """Refuse settings that do not fit the posterior or its parameters."""
         n = posterior.n
         check_has_data(posterior)
-        check.integer("batch_size", self.batch_size, 1, n, "n")
+        if self.batch_size is not None:
+            check.integer("batch_size", self.batch_size, 1, n, "n")
+        check_proposal_fits(self.proposal, posterior, params)
+        if self.control is not None:
+            check_control_fits(self.control, self.proposal, posterior, params)
+            return
         tau = math.log(self.batch_size) / math.log(n) if n > 1 else 1.0
         if self.lam is not None and self.lam >= tau:
             raise ValueError(f"lam must be below tau = log(batch_size)/log(n) = {tau:.4g}, got {self.lam:g}")
@@ -153,7 +181,6 @@ class MINT:
                 f"temperature must be above n/batch_size = {n / self.batch_size:g} (lambda < tau), "
                 f"got {self.temperature:g}"
             )
-        check_proposal_fits(self.proposal, posterior, params)
 
     def target_temperature(self, n: int) -> float:
         """The temperature of the distribution that its draws come from."""
@@ -161,11 +188,12 @@ class MINT:
             return float(self.temperature)
         if self.lam is not None:
             return n ** (1 - self.lam)
-        return n / self.batch_size ** (self.alpha or 0)  # n^lambda = (n^tau)^alpha
+        return n / (self.batch_size or 1) ** (self.alpha or 0)  # n^lambda = (n^tau)^alpha
 
     def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
         """The kernel of one chain."""
-        target = Tempered(model, self.target_temperature(model.n), self.temper)
+        kind = Tempered if self.control is None else Controlled
+        target = kind(model, self.target_temperature(model.n), self.temper)
         proposal = on_vectors(self.proposal, unravel, ravel)
         test: AcceptanceTest = ESTIMATORS[self.estimator](self.penalty)
         return metropolis.kernel(metropolis.Settings(target, proposal, test, self.batch_size, theta.size, theta.dtype))
