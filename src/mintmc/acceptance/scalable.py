@@ -30,18 +30,16 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from mintmc.acceptance.metropolis import Decision, log_uniform
-from mintmc.control import Expansion, each, expand
+from mintmc.acceptance.metropolis import Decision
+from mintmc.acceptance.words import random_words, uniform
+from mintmc.control import Controlled
 from mintmc.control.alias import Weighted
 from mintmc.data import Batch, Rows
-from mintmc.energy import Model, Tempered
 
 _FIRST = 4
 """Points that are drawn in bulk, whether or not they are needed."""
 _BLOCK = 64
 """Points that a step draws at a time if it needs more."""
-TOUCHES = 3
-"""Evaluations of a row that is read: at both ends, and of its derivatives at the centre."""
 
 
 class Points(NamedTuple):
@@ -58,7 +56,7 @@ class Noise(NamedTuple):
     first: Array  # log of a uniform number, for each stage
     second: Array
     points: Points
-    more: Array  # a key for further points
+    more: Array  # the key, for further points
 
 
 class Sums(NamedTuple):
@@ -74,31 +72,28 @@ class Sums(NamedTuple):
 class Scalable:
     """The test of MH-SS."""
 
-    order: int
-    centre: Array
     rows: Weighted  # rows and their c_i
     distance: Callable[[Array, Array, Array], Array]  # here, there, centre -> M, at T = 1
     roles: ClassVar[tuple[str, ...]] = ("all",)
     touches: ClassVar[None] = None
-    init_touches: ClassVar[int] = 0  # counted by the sampler, in passes over all data
+    init_touches: ClassVar[int] = 0
 
     def noise(self, key: Array, dtype: Any) -> Noise:
         """Two uniform numbers, the first points, and a key for more."""
-        first, second, points, more = jax.random.split(key, 4)
-        return Noise(log_uniform(first, dtype), log_uniform(second, dtype), self._points(points, _FIRST, dtype), more)
+        first, second = jnp.log(uniform(random_words(key, 0, 1)[0], dtype))
+        return Noise(first, second, self._points(key, 1, _FIRST, dtype), key)
 
-    def remember(self, theta: Array, batch: Batch, target: Tempered) -> Expansion:
-        """The expansion: one for the whole run."""
-        return expand(target.model, jnp.asarray(self.centre, theta.dtype), batch["all"], self.order)
+    def remember(self, theta: Array, batch: Batch, target: Controlled) -> tuple[()]:
+        """Nothing: the expansion is the same in every state."""
+        return ()
 
-    def decide(self, noise: Noise, here, there, log_q, memory: Expansion, batch, target: Tempered):
+    def decide(self, noise: Noise, here, there, log_q, memory, batch, target: Controlled):
         """On all data, or in two stages."""
         n, T, rows = target.model.n, target.temperature, batch["all"]
-        size = self.distance(here, there, memory.centre) / T
+        size = self.distance(here, there, batch["control"].centre) / T
         rate = size * self.rows.total
-        others = target.prior(there) - target.prior(here) + log_q
         # A rate that is not a number makes the ratio so.
-        known = jnp.where(rate >= 0, memory.total(here, there) / T + others, jnp.nan)
+        known = jnp.where(rate >= 0, target.known(here, there) + log_q, jnp.nan)
         on_all = rate >= n
         goes_on = (noise.first < known) & ~on_all
         # One branch of three: on a short step, to choose costs as much as to compute.
@@ -107,7 +102,7 @@ class Scalable:
             branch,
             [
                 lambda: _nothing(here.dtype),
-                lambda: self._read(noise, rate, here, there, size, memory, rows, target),
+                lambda: self._read(noise, rate, here, there, size, rows, target),
                 lambda: _nothing(here.dtype)._replace(log_ratio=_full_ratio(here, there, rows, target)),
             ],
         )
@@ -123,7 +118,7 @@ class Scalable:
             acceptance_rate=jnp.where(is_defined, jnp.exp(jnp.minimum(rate_of, 0)), 0),
             log_ratio_noise=jnp.zeros_like(ratio),
             is_defined=is_defined,
-            data_touched=jnp.where(on_all, 2 * n, TOUCHES * sums.read),
+            data_touched=jnp.where(on_all, 2 * n, (2 + target.beside) * sums.read),
             extras={
                 "rows_read": jnp.where(on_all, n, sums.read),
                 "kept": sums.kept,
@@ -133,28 +128,24 @@ class Scalable:
         )
         return decision, memory
 
-    def _read(self, noise: Noise, rate, here, there, size, expansion, rows: Rows, target: Tempered) -> Sums:
+    def _read(self, noise: Noise, rate, here, there, size, rows: Rows, target: Controlled) -> Sums:
         """What the rows at all points below ``rate`` say, read in blocks."""
-        sum_up = partial(
-            _sum_block, here=here, there=there, size=size, expansion=expansion, rows=rows, weighted=self.rows, to=target
-        )
+        sum_up = partial(_sum_block, here=here, there=there, size=size, rows=rows, weighted=self.rows, target=target)
 
         def more(carry: tuple[Array, Array, Sums]) -> tuple[Array, Array, Sums]:
             i, left, sums = carry
-            points = self._points(jax.random.fold_in(noise.more, i), _BLOCK, here.dtype)
+            points = self._points(noise.more, i, _BLOCK, here.dtype)
             left, block = sum_up(points, left)
             return i + 1, left, jax.tree.map(jnp.add, sums, block)
 
-        first = (jnp.zeros((), jnp.int32), *sum_up(noise.points, rate))
+        first = (jnp.full((), 2, jnp.int32), *sum_up(noise.points, rate))
         return jax.lax.while_loop(lambda carry: carry[1] > 0, more, first)[2]
 
-    def _points(self, key: Array, number: int, dtype: Any) -> Points:
-        for_gaps, for_rows, for_keeping = jax.random.split(key, 3)
-        return Points(
-            jax.random.exponential(for_gaps, (number,), dtype),
-            self.rows.pick(jax.random.bits(for_rows, (number, 2), jnp.uint32)),
-            jax.random.uniform(for_keeping, (number,), dtype),
-        )
+    def _points(self, key: Array, block: Array | int, number: int, dtype: Any) -> Points:
+        """The points of a block; words of block 0 are for the two stages."""
+        words = random_words(key, block, 2 * number).reshape(2, number, 2)
+        gaps, kept = uniform(words[0, :, 0], dtype), uniform(words[0, :, 1], dtype)
+        return Points(-jnp.log1p(-gaps), self.rows.pick(words[1]), kept)
 
 
 def kept_mean(residual: Array, bound: Array) -> Array:
@@ -168,16 +159,14 @@ def log_weight(residual: Array, bound: Array) -> Array:
     return jnp.log(mean + residual) - jnp.log(mean)
 
 
-def _sum_block(points: Points, left, here, there, size, expansion, rows, weighted: Weighted, to: Tempered):
+def _sum_block(points: Points, left, here, there, size, rows: Rows, weighted: Weighted, target: Controlled):
     """What is left of the rate after these points, and what the rows at those before its end say."""
     at = jnp.cumsum(points.gaps)
     is_read = at < left
-    model, T = to.model, to.temperature
-    drawn = model.rows_at(rows, points.row)
-    residual, rounding = residuals(model, expansion, here, there, drawn)
-    residual, bound = residual / T, weighted.each[points.row] * size
+    residual, rounding = residuals(target, here, there, target.model.rows_at(rows, points.row))
+    bound = weighted.each[points.row] * size
     # A difference of two rounded numbers may exceed its bound by their rounding, which is nobody's fault.
-    is_violated = ~(jnp.abs(residual) <= bound + rounding / T)
+    is_violated = ~(jnp.abs(residual) <= bound + rounding)
     residual = jnp.clip(residual, -bound, bound)
     kept = is_read & (points.uniform * bound < kept_mean(residual, bound))
     # A likelihood that is not a number makes the ratio so, whether or not the row would have been kept.
@@ -189,12 +178,12 @@ def _sum_block(points: Points, left, here, there, size, expansion, rows, weighte
     return left - at[-1], sums
 
 
-def residuals(model: Model, expansion: Expansion, here, there, rows: Rows) -> tuple[Array, Array]:
-    """e_i of some rows at T = 1, and how far off rounding may have put them."""
-    before, after = model.each(here, rows), model.each(there, rows)
-    known = each(model, expansion, here, there, rows)
-    rounding = 8 * jnp.finfo(here.dtype).eps * (jnp.abs(before) + jnp.abs(after) + jnp.abs(known))
-    return (after - before) - known, rounding
+def residuals(target: Controlled, here, there, rows: Rows) -> tuple[Array, Array]:
+    """e_i / T of some rows, and how far off rounding may have put them."""
+    # One after the other: for so few rows, the product of two matrices takes longer than two of a matrix and a vector.
+    before, after = target.levels(here, rows), target.levels(there, rows)
+    rounding = 8 * jnp.finfo(here.dtype).eps * (jnp.abs(before) + jnp.abs(after))
+    return (after - before) / target.temperature, rounding / target.temperature
 
 
 def _nothing(dtype: Any) -> Sums:
@@ -202,5 +191,5 @@ def _nothing(dtype: Any) -> Sums:
     return Sums(jnp.zeros((), dtype), zero, zero, zero)
 
 
-def _full_ratio(here, there, rows: Rows, target: Tempered) -> Array:
+def _full_ratio(here, there, rows: Rows, target: Controlled) -> Array:
     return target.log_ratio(target.model.density(here, rows), target.model.density(there, rows))

@@ -10,13 +10,16 @@ l_i(theta) (``control/taylor.py``), every row has |d_i - w_i| <= c_i M(theta, th
                                                 K(o) = max over unit x of |x'D| (x'S)^2 / (|D| |S|^2)
                                                      = (2 + |o| s)^1.5 / (3^1.5 s),  s = sqrt(2 + o^2/4) - |o|/2
 
-Why: along the way from theta to theta', v = x_i'(theta_t - c) goes from x_i'h to x_i'h', so that |d_i - w_i| is at most
-L1_i |x_i'D| times the mean of |v|, or L2_i |x_i'D| times that of v^2/2. The latter is ((x_i'S)^2 + (x_i'D)^2/12)/2. The
-former is |x_i'S|, and the largest |x'D x'S| of a unit x is |D| |S| (1 + |cos|)/2; only if v changes its sign is it more,
-(v^2 + v'^2)/(2 |x_i'D|): where h'h' < 0 that can be the larger one, up to the top eigenvalue of (hh' + h'h'')/2. M of
-order 1 is the smallest that serves all x; M of order 2 is within a few per cent of it. Prado, Nemeth & Sherlock (2024)
-have |D| max(|h| (1 + |cos(h, D)|)/2, the same of h') and |D|/2 (|D|^2/6 + |h|^2 K(cos(h, D)) + the same of h'), which
-are valid, too, and 1.2 to 1.4 and 2.1 to 2.4 times as large for random walks of 10 to 50 parameters.
+Why: from theta to theta', v = x_i'(theta_t - c) goes from x_i'h to x_i'h' in a straight line, and |d_i - w_i| is at
+most L1_i |x_i'D| times the mean of |v|, or L2_i |x_i'D| times the mean of v^2/2. The latter mean is ((x_i'S)^2 +
+(x_i'D)^2/12)/2. The former is |x_i'S|, and the largest |x'D x'S| of a unit x is |D| |S| (1 + |cos|)/2; only where v
+changes its sign is it more, and only where h and h' point to opposite sides can that make M larger: M is then the top
+eigenvalue of (h h^T + h' h'^T)/2, if that is larger. So M of order 1 is the smallest that serves all x; M of order 2 is
+within a few per cent of it.
+
+Prado, Nemeth & Sherlock (2024) have |D| max(|h| (1 + |cos(h, D)|)/2, the same of h') at order 1, and at order 2 |D|/2
+(|D|^2/6 + |h|^2 K(cos(h, D)) + the same of h'). These are valid, too: for random walks of 10 to 50 parameters they are
+1.2 to 1.4 times, and 2.1 to 2.4 times as large.
 
 All of this holds in any coordinates. Lengths are therefore measured where the rows are about round, |x|^2 = x'G^-1 x
 and |D|^2 = D'GD with G = sum L1_i x_i x_i', the curvature of the log-likelihood at most: a rare indicator, or columns
@@ -124,14 +127,16 @@ class RegressionBounds:
 
     def distance(self, order: int, here: Array, there: Array, centre: Array) -> Array:
         """M of a move, between flat vectors; the same for the way back."""
-        step = there - here
-        pair = jnp.stack([step, (here - centre) + step / 2])
-        if self._turn is not None:
-            turn = jnp.asarray(self._turn[0], pair.dtype)
-            pair = pair * turn if turn.ndim == 1 else jnp.matmul(pair, turn, precision="highest")
-        squares, product = jnp.sum(pair**2, axis=1), jnp.sum(pair[0] * pair[1])
+        step, middle = self._turned(there - here), self._turned((here - centre) + (there - here) / 2)
         size = _published if self.published else _smallest
-        return size(order, squares[0], squares[1], product)
+        return size(order, jnp.vdot(step, step), jnp.vdot(middle, middle), jnp.vdot(step, middle))
+
+    def _turned(self, vector: Array) -> Array:
+        """Params in the coordinates in which lengths are measured."""
+        if self._turn is None:
+            return vector
+        turn = jnp.asarray(self._turn[0].T, vector.dtype)
+        return turn * vector if turn.ndim == 1 else jnp.matmul(turn, vector, precision="highest")
 
     @cached_property
     def _turn(self) -> tuple[np.ndarray, np.ndarray] | None:
@@ -221,7 +226,7 @@ def _smallest(order: int, dd: Array, ss: Array, ds: Array) -> Array:
         return jnp.sqrt(dd)
     if order == 1:
         same_sign = (jnp.sqrt(dd * ss) + jnp.abs(ds)) / 2
-        opposed = ss - dd / 4  # h'h'
+        opposed = ss - dd / 4  # the product of h and h'
         eigenvalue = (ss + dd / 4 + jnp.sqrt(ds**2 + opposed**2)) / 2
         return jnp.where(opposed < 0, jnp.maximum(same_sign, eigenvalue), same_sign)
     return jnp.sqrt(dd) / 2 * (dd / 12 + _largest_cubic(ss, dd, ds))

@@ -27,10 +27,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from mintmc.acceptance.metropolis import Decision, decide, log_uniform
+from mintmc.control.lower_bounds import Bound, change
 from mintmc.data import Batch, Rows
 from mintmc.energy import Tempered
 from mintmc.kernels.base import Info, Kernel
-from mintmc.control.lower_bounds import Bound, change
 from mintmc.kernels.metropolis import impossible
 from mintmc.proposals import Point, Proposal, Tuning
 

@@ -60,7 +60,8 @@ class Centred:
 
     def __init__(self, task: Any):
         self.is_controlled = getattr(task.sampler, "control", None) is not None
-        self.is_open = self.is_controlled and task.sampler.batch_size is None
+        self.is_batched = self.is_controlled and hasattr(task.sampler, "batch_size")
+        self.is_open = self.is_batched and task.sampler.batch_size is None
         self.rows_read, self.passes, self.gradient = 0, 0.0, float("nan")
         self.recentred = 0
         self.noise: Residuals | None = None
@@ -72,7 +73,7 @@ class Centred:
     @property
     def batch_size(self) -> int:
         """Rows of a batch; 0 where none are controlled."""
-        return self.task.sampler.batch_size if self.is_controlled else 0
+        return self.task.sampler.batch_size if self.is_batched else 0
 
     def reconsider(self, states: list[Array], tunings: list[Tuning]) -> list[int]:
         """Half-way through warm-up: give chains that wandered off a centre of their own; says which."""
@@ -87,7 +88,7 @@ class Centred:
             self.of_chain[chain] = self._centre(self.task, mode)
             moved.append(chain)
         self.recentred += len(moved)
-        if self.is_controlled:
+        if self.is_batched:
             tunings = [
                 tuning._replace(laplace=self.of_chain[chain].laplace) if tuning.laplace is not None else tuning
                 for chain, tuning in enumerate(tunings)
@@ -104,7 +105,7 @@ class Centred:
             "centre_gradient": self.gradient,
             "recentred_chains": self.recentred,
         }
-        if self.is_controlled:
+        if self.is_batched:
             facts["batch_size"] = self.batch_size
         if self.noise is not None:
             n_eff = task.posterior.n / task.sampler.target_temperature(task.posterior.n)
@@ -134,7 +135,7 @@ class Centred:
         """Go on with the centres of a checkpoint; True if its batches are of another size."""
         numbers, self.of_chain = checkpoint
         size, self.recentred, self.rows_read = (int(number) for number in numbers)
-        is_other = self.is_controlled and size != self.batch_size
+        is_other = self.is_batched and size != self.batch_size
         if is_other:
             self.task = self.task._replace(sampler=replace(self.task.sampler, batch_size=size))
         return is_other
@@ -143,7 +144,7 @@ class Centred:
         """A centre for each chain; those that start near each other share one."""
         control, starts = getattr(task.sampler, "control", None), task.thetas
         if control is not None and control.centre is not None:
-            centre = self._given(task, flatten(control.centre, "control.centre")[0].astype(starts[0].dtype))
+            centre = self._given(task, flatten(control.centre, _name(task))[0].astype(starts[0].dtype))
             return [centre] * len(starts)
         found: list[tuple[Array, Centre]] = []
         centres = []
@@ -179,22 +180,20 @@ class Centred:
     def _given(self, task: Any, at: Array) -> Centre:
         """The centre that the user gave, if it is near a mode."""
         centre = self._expanded(task, at, None)
-        expansion = centre.expansion
+        expansion, name = centre.expansion, _name(task)
         if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(expansion)):
-            raise ValueError(
-                "control.centre must have finite derivatives of log_likelihood on all data, got others there"
-            )
+            raise ValueError(f"{name} must have finite derivatives of log_likelihood on all data, got others there")
         if expansion.hessian is None:
             return centre
         if centre.laplace is None:
-            raise ValueError("control.centre must be near a mode, got a point where the density is not curved like one")
+            raise ValueError(f"{name} must be near a mode, got a point where the density is not curved like one")
         target = target_of(task.sampler, task.posterior, task.unravel, task.dim)
         own = np.asarray(target.without_data_gradient(expansion.centre), float)
         gradient = np.asarray(expansion.gradient, float) / float(target.temperature) + own
         self.gradient = float(np.sqrt(np.mean((np.asarray(centre.laplace.factor, float).T @ gradient) ** 2)))
         if self.gradient > FAR:
             raise ValueError(
-                f"control.centre must lie within {FAR:g} standard deviations of a mode (None finds it), got one about "
+                f"{name} must lie within {FAR:g} standard deviations of a mode (None finds it), got one about "
                 f"{self.gradient:.3g} away"
             )
         return centre
@@ -232,6 +231,11 @@ class Centred:
         # A batch is never made smaller again, nor a program compiled anew for a little.
         if self.is_open and (size is None or wanted > _GROWTH * size):
             self.task = task._replace(sampler=replace(task.sampler, batch_size=wanted))
+
+
+def _name(task: Any) -> str:
+    """What the user calls the centre."""
+    return "centre" if hasattr(task.sampler, "centre") else "control.centre"
 
 
 def _order(task: Any) -> int:

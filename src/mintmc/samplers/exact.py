@@ -12,11 +12,13 @@ import numpy as np
 from jax import Array
 
 from mintmc import check
+from mintmc.control.alias import weighted
+from mintmc.control.bounds import checked_scales, row_norms
+from mintmc.control.lower_bounds import Bound
 from mintmc.data import named_leaves
 from mintmc.energy import TEMPERS, Model, Tempered
 from mintmc.kernels import firefly, tuna
 from mintmc.kernels.base import Kernel
-from mintmc.control.lower_bounds import Bound
 from mintmc.posterior import Params, Posterior, check_counted
 from mintmc.proposals import Proposal, RandomWalk
 from mintmc.samplers.base import check_has_data, check_settings, check_without_gradient, on_vectors
@@ -153,11 +155,7 @@ class TunaMH:
 
     def __post_init__(self) -> None:
         check_settings(self)
-        scales = check.array("scales", self.scales, "an array of one number a row", finite=False)
-        if scales.ndim != 1:
-            raise TypeError(f"scales must be an array of one number a row, got {check.shown(self.scales)}")
-        if not (np.isfinite(scales) & (scales >= 0)).all() or not scales.any():
-            raise ValueError(f"scales must be finite, at least 0 and not all 0, got {check.shown(self.scales)}")
+        checked_scales("scales", self.scales)
         if self.distance is not None:
             check.function("distance", self.distance)
         check.number("chi", self.chi, 0)
@@ -176,7 +174,7 @@ class TunaMH:
             raise ValueError(f"x must have shape (n, d), got {rows.shape}")
         if not rows.any():
             raise ValueError(f"x must have numbers other than 0, got {check.shown(x)}")
-        return cls(np.linalg.norm(rows, axis=1), **settings)
+        return cls(row_norms(rows), **settings)
 
     def check(self, posterior: Posterior, params: Params) -> None:
         """Refuse settings that do not fit the posterior or its parameters."""
@@ -199,7 +197,7 @@ class TunaMH:
         """The kernel of one chain."""
         target = Tempered(model, float(self.temperature), self.temper)
         proposal = on_vectors(self.proposal, unravel, ravel)
-        scales = tuna.round_up(self.scales, theta.dtype)
+        scales = weighted(self.scales, theta.dtype)
         return tuna.kernel(
             tuna.Settings(
                 target,

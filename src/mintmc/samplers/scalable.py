@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,26 +14,20 @@ from jax import Array
 
 from mintmc import check
 from mintmc.acceptance.scalable import Scalable, residuals
-from mintmc.control import ORDERS, Expansion
+from mintmc.control import ORDERS, Controlled, Expansion, Taylor
 from mintmc.control.alias import weighted
 from mintmc.control.bounds import RegressionBounds, RemainderBounds
-from mintmc.energy import TEMPERS, Model, Tempered
+from mintmc.energy import TEMPERS, Model
 from mintmc.kernels import metropolis
 from mintmc.kernels.base import Kernel
+from mintmc.modes.find import check_hessian_fits
 from mintmc.posterior import Params, Posterior, check_alike, check_counted, flatten
-from mintmc.proposals import Proposal, RandomWalk
-from mintmc.samplers.base import (
-    check_differentiable,
-    check_has_data,
-    check_settings,
-    check_without_gradient,
-    on_vectors,
-)
+from mintmc.proposals import Autoregressive, Proposal, RandomWalk
+from mintmc.samplers.base import check_has_data, check_settings, check_without_gradient, on_vectors
+from mintmc.samplers.control import check_curvature_known, check_expandable
 
 _ROWS_TO_TRY = 1000
 """Rows on which bounds are tried before a run: those made for other data, or another model, show on any."""
-_PASSES = 2
-"""Over the data, for the sums of gradients and Hessians."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +50,8 @@ class ScalableMH:
     centre
         Where to expand, params of the form of ``init``; None finds the mode (``mintmc.find_mode``).
     proposal
-        ``RandomWalk`` or ``Custom``: the gradient is not known.
+        ``RandomWalk``, ``Autoregressive`` or ``Custom``: the gradient is not known. None moves around the Laplace
+        approximation at the mode (``Autoregressive``), or at order 1, where the curvature is not known, at random.
     temperature
         T in exp(-energy / T).
     temper
@@ -77,32 +72,42 @@ class ScalableMH:
     bounds: RegressionBounds | RemainderBounds
     order: int = 2
     centre: Params | None = None
-    proposal: Proposal = field(default_factory=RandomWalk)
+    proposal: Proposal | None = None
     temperature: float = 1.0
     temper: str = "posterior"
 
     batching = "none"
 
     def __post_init__(self) -> None:
+        check.integer("order", self.order, min(ORDERS), max(ORDERS))
+        if self.proposal is None:
+            object.__setattr__(self, "proposal", Autoregressive() if self.order == 2 else RandomWalk())
         check_settings(self)
         what = "RegressionBounds (such as RegressionBounds.logistic(x)) or RemainderBounds"
         check.instance("bounds", self.bounds, (RegressionBounds, RemainderBounds), what)
-        check.integer("order", self.order, min(ORDERS), max(ORDERS))
         check.number("temperature", self.temperature, 0)
         check.choice("temper", self.temper, TEMPERS)
+        check_curvature_known("order", self.order, self.proposal)
         if isinstance(self.bounds, RegressionBounds):
             self.bounds.check_order(self.order)
+
+    @property
+    def control(self) -> Taylor:
+        """The expansion that a run is to be given."""
+        return Taylor(self.centre, self.order)
 
     def check(self, posterior: Posterior, params: Params) -> None:
         """Refuse settings that do not fit the posterior or its parameters, and bounds that do not hold near them."""
         check_has_data(posterior)
         check_counted(posterior)
         check_without_gradient(self.proposal, posterior, params)
-        check_differentiable("ScalableMH", posterior, params)
         if self.centre is not None:
             flatten(self.centre, "centre")
             check_alike("centre", self.centre, params)
         theta, unravel = flatten(params, "init")
+        if self.order == 2:
+            check_hessian_fits(theta.size)
+        check_expandable(posterior.model(unravel, theta.size), posterior, theta, self.order, "ScalableMH")
         if isinstance(self.bounds, RemainderBounds):
             check.scalar("distance", self.bounds.distance, *[jax.tree.map(jnp.asarray, params)] * 3)
         elif self.bounds.x.shape[1] != theta.size:
@@ -119,13 +124,11 @@ class ScalableMH:
 
     def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
         """The kernel of one chain."""
-        target = Tempered(model, float(self.temperature), self.temper)
-        centre = flatten(self.centre, "centre")[0].astype(theta.dtype)
+        target = Controlled(model, float(self.temperature), self.temper)
         scales, distance = self._on_vectors(unravel)
-        test = Scalable(self.order, centre, weighted(scales, theta.dtype), distance)
+        test = Scalable(weighted(scales, theta.dtype), distance)
         proposal = on_vectors(self.proposal, unravel, ravel)
-        settings = metropolis.Settings(target, proposal, test, model.n, theta.size, theta.dtype)
-        return metropolis.kernel(settings)._replace(init_touched=_PASSES * model.n)
+        return metropolis.kernel(metropolis.Settings(target, proposal, test, model.n, theta.size, theta.dtype))
 
     def _on_vectors(self, unravel: Callable) -> tuple[np.ndarray, Callable[[Array, Array, Array], Array]]:
         """c_i, and M as a function of flat vectors."""
@@ -136,29 +139,25 @@ class ScalableMH:
 
 
 def _check_they_hold(sampler: ScalableMH, posterior: Posterior, theta: Array, unravel: Callable) -> None:
-    """Try the bounds on some rows, on a move around ``theta`` of about the size of the posterior."""
+    """Try the bounds on some rows, on moves around ``theta`` of about the size of the posterior, and ten times it."""
     model, number = posterior.model(unravel, theta.size), min(_ROWS_TO_TRY, posterior.n)
     assert posterior.data is not None
     rows = posterior.data.read(0, number)
     if isinstance(sampler.bounds, RegressionBounds):
         _check_slopes(model, theta, rows, sampler.bounds.x[:number])
     scales, distance = sampler._on_vectors(unravel)
+    hessian = jnp.zeros((theta.size,) * 2, theta.dtype) if sampler.order == 2 else None
+    target = Controlled(model, 1.0, expansion=Expansion(theta, jnp.zeros_like(theta), hessian))
     shifts = np.random.default_rng(0).normal(size=(2, theta.size)) / np.sqrt(posterior.n)
-    centre, here, there = theta, *(theta + jnp.asarray(shift, theta.dtype) for shift in shifts)
-    # Of a step between other points the bounds must hold as well: here from the middle of nowhere, ten times as far.
     for reach in (1, 10):
-        ends = [centre + reach * (end - centre) for end in (here, there)]
-        hessian = jnp.zeros((theta.size,) * 2, theta.dtype) if sampler.order == 2 else None
-        expansion = Expansion(centre, jnp.zeros_like(theta), hessian)
-        residual, rounding = jax.jit(partial(residuals, model, expansion))(*ends, rows)
-        allowed = scales[:number] * float(distance(*ends, centre))
-        above = np.flatnonzero(~(np.abs(residual) <= allowed * (1 + 1e-5) + np.asarray(rounding)))
+        here, there = (theta + jnp.asarray(reach * shift, theta.dtype) for shift in shifts)
+        residual, rounding = map(np.asarray, jax.jit(partial(residuals, target))(here, there, rows))
+        allowed = scales[:number] * float(distance(here, there, theta))
+        above = np.flatnonzero(~(np.abs(residual) <= allowed * (1 + 1e-5) + rounding))
         if above.size:
             i = above[0]
-            got = f"{abs(residual[i]):.3g} where {allowed[i]:.3g} is allowed in row {i}"
-            raise ValueError(
-                f"bounds must hold for log_likelihood, got a remainder of {got} near init ({above.size} of {number} rows)"
-            )
+            got = f"{abs(residual[i]):.3g} in row {i}, where {allowed[i]:.3g} is allowed ({above.size} such rows)"
+            raise ValueError(f"bounds must hold for log_likelihood, got a remainder near init of {got}")
 
 
 def _check_slopes(model: Model, theta: Array, rows: Any, x: np.ndarray) -> None:
@@ -170,6 +169,6 @@ def _check_slopes(model: Model, theta: Array, rows: Any, x: np.ndarray) -> None:
     wrong = np.flatnonzero(np.linalg.norm(beside, axis=1) > 1e-3 * np.linalg.norm(gradients, axis=1))
     if wrong.size:
         raise ValueError(
-            f"bounds.x must be the rows of a log_likelihood that depends on x_i'params alone, got row {wrong[0]}, whose "
-            f"gradient has another direction ({wrong.size} of {len(x)} rows)"
+            f"bounds.x must be the rows x_i of a log_likelihood that depends on x_i'params alone, got row {wrong[0]}, "
+            f"along which its gradient does not point ({wrong.size} such rows)"
         )
