@@ -285,7 +285,9 @@ class Tempered:
 
     def differences(self, here: Array, there: Array, rows: Rows) -> Array:
         """What each row adds to the log ratio, as far as batches must estimate it; not tempered."""
-        return self._change(self.model.each(here, rows), self.model.each(there, rows))
+        before, after = self.levels(here, rows), self.levels(there, rows)
+        # Of rows that are impossible here or there, those there decide: -inf outweighs any finite number.
+        return jnp.where(after == -jnp.inf, -jnp.inf, after - jnp.maximum(before, _IMPOSSIBLE))
 
     def levels(self, theta: Array, rows: Rows) -> Array:
         """Numbers of the rows at one state whose differences are ``differences``."""
@@ -298,11 +300,6 @@ class Tempered:
     def level(self, theta: Array, batch: Rows) -> Estimate:
         """The likelihood's term of the log target itself: far noisier than a difference."""
         return _certain(self._scaled_mean(self.model.each(theta, batch)))
-
-    @staticmethod
-    def _change(before: Array, after: Array) -> Array:
-        # Of rows that are impossible here or there, those there decide: -inf outweighs any finite number.
-        return jnp.where(after == -jnp.inf, -jnp.inf, after - jnp.maximum(before, _IMPOSSIBLE))
 
     def _own(self, prior: Any, jacobian: Any) -> Any:
         """How log prior and log Jacobian, or anything linear in them, enter the log target."""

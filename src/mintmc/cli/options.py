@@ -6,9 +6,10 @@ import ast
 from dataclasses import fields
 from typing import Any
 
+from mintmc.control import Taylor
 from mintmc.ladder.ladder import Ladder
 from mintmc.ladder.rings import QuantileRings, SpacedRings
-from mintmc.proposals import Hamiltonian, Langevin, RandomWalk
+from mintmc.proposals import Autoregressive, Hamiltonian, Langevin, RandomWalk
 from mintmc.samplers import (
     MINT,
     MINTEE,
@@ -23,6 +24,7 @@ from mintmc.samplers import (
     ParallelTempering,
     TunaMH,
 )
+from mintmc.samplers.control import default_proposal
 
 SAMPLERS: dict[str, Any] = {
     "mint": MINT,
@@ -38,7 +40,13 @@ SAMPLERS: dict[str, Any] = {
     "equi-energy": EquiEnergy,
     "mintee": MINTEE,
 }
-PROPOSALS: dict[str, Any] = {"random-walk": RandomWalk, "langevin": Langevin, "hamiltonian": Hamiltonian}
+PROPOSALS: dict[str, Any] = {
+    "random-walk": RandomWalk,
+    "langevin": Langevin,
+    "hamiltonian": Hamiltonian,
+    "autoregressive": Autoregressive,
+}
+CONTROLS: dict[str, Any] = {"taylor": Taylor}
 RINGS: dict[str, Any] = {"quantile": QuantileRings, "spaced": SpacedRings}
 LADDER = ("temperatures", "batch_sizes", "hottest", "rungs")
 
@@ -116,13 +124,19 @@ def build_sampler(name: str, settings: dict[str, Any]) -> Any:
         parts["ladder"] = _ladder({key: rest.pop(key) for key in LADDER if key in rest})
     if "rings" in own and (isinstance(rest.get("rings"), str) or "c" in rest or "count" in rest):
         parts["rings"] = _part("rings", RINGS, rest.pop("rings", "quantile"), rest, own)
+    if "control" in own and "control" in rest:
+        parts["control"] = _part("control", CONTROLS, rest.pop("control"), rest, own)
     if "proposal" in own:
         default = own["proposal"].default_factory
+        if not callable(default):
+            default = type(default_proposal(parts.get("control")))
         standard = next(word for word, part in PROPOSALS.items() if part is default)
         parts["proposal"] = _part("proposal", PROPOSALS, rest.pop("proposal", standard), rest, own)
     unknown = set(rest) - set(own)
     if unknown:
         raise ValueError(f"{name} must have settings {', '.join(_known(own))}, got {', '.join(sorted(unknown))}")
+    if "control" in own and "control" not in parts and "batch_size" not in rest:
+        raise ValueError(f"{name} needs --batch-size")
     try:
         return kind(**parts, **rest)
     except TypeError as error:

@@ -17,6 +17,7 @@ import numpy as np
 from jax import Array
 
 from mintmc.control.target import Controlled
+from mintmc.control.taylor import Expansion
 
 COMFORTABLE = 0.1
 """Log-ratio noise s2 at which the penalty costs hardly an acceptance."""
@@ -24,7 +25,8 @@ NEGLIGIBLE = 0.01
 """Of k3/6 and k4/24: relative error of an acceptance probability."""
 FEWEST = 100
 """Rows: fewer would hardly be faster, and their sample variance is a poor one."""
-ROWS_LOOKED_AT = 50_000
+ROWS_LOOKED_AT = 2**15
+_BLOCK = 2**13
 _ROUND = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 
 
@@ -55,30 +57,38 @@ class Residuals(NamedTuple):
         return n if not wanted < n / 2 else min(n, _rounded(wanted))
 
 
-def residuals(target: Controlled, heres: Array, theres: Array, log_q: Array, rows: Any, block: int = 8192) -> Residuals:
-    """Moments of e_i over the given rows, at moves from ``heres`` to ``theres`` (moves, d)."""
-    count = jax.tree.leaves(rows)[0].shape[0]
+class Look:
+    """Looks at residuals, with programs that are compiled once for all centres."""
 
-    @jax.jit
-    def differences(part: Any) -> Array:
-        return jax.lax.map(lambda ends: target.differences(*ends, part), (heres, theres))
+    def __init__(self, target: Controlled):
+        self.n_eff = float(target.n_eff)
 
-    parts = [jax.tree.map(lambda leaf, a=a: leaf[a : a + block], rows) for a in range(0, count, block)]
-    with np.errstate(invalid="ignore", over="ignore"):
-        found = np.concatenate([np.asarray(differences(part), float) for part in parts], axis=1)
-        known = np.asarray(jax.jit(jax.vmap(target.known))(heres, theres), float)
-        ratio = known + np.asarray(log_q, float) + float(target.n_eff) * found.mean(axis=1)
-        weight = np.where(np.isfinite(ratio), np.exp(np.minimum(ratio, 0)), 0)
-    if not weight.sum() > 0:
-        return Residuals(np.inf, np.inf, np.inf, count)
-    likely = weight > 0
-    found, weight = found[likely], weight[likely] / weight.sum()
-    centred = found - found.mean(axis=1, keepdims=True)
-    moments = [
-        float(weight @ (np.abs(centred**power) if power == 4 else centred**power).mean(axis=1)) for power in (2, 4)
-    ]
-    third = float(weight @ np.abs((centred**3).mean(axis=1)))
-    return Residuals(moments[0], third, moments[1], count)
+        def differences(heres: Array, theres: Array, expansion: Expansion, part: Any) -> Array:
+            informed = target.informed({"control": expansion})
+            return jax.lax.map(lambda ends: informed.differences(*ends, part), (heres, theres))
+
+        def known(heres: Array, theres: Array, expansion: Expansion) -> Array:
+            return jax.vmap(target.informed({"control": expansion}).known)(heres, theres)
+
+        self._differences, self._known = jax.jit(differences), jax.jit(known)
+
+    def __call__(self, heres: Array, theres: Array, log_q: Array, expansion: Expansion, rows: Any) -> Residuals:
+        """Moments of e_i over the given rows, at moves from ``heres`` to ``theres`` (moves, d)."""
+        count = jax.tree.leaves(rows)[0].shape[0]
+        parts = [jax.tree.map(lambda leaf, a=a: leaf[a : a + _BLOCK], rows) for a in range(0, count, _BLOCK)]
+        with np.errstate(invalid="ignore", over="ignore"):
+            found = [np.asarray(self._differences(heres, theres, expansion, part), float) for part in parts]
+            values = np.concatenate(found, axis=1)
+            ratio = np.asarray(self._known(heres, theres, expansion), float) + np.asarray(log_q, float)
+            ratio = ratio + self.n_eff * values.mean(axis=1)
+            weight = np.where(np.isfinite(ratio), np.exp(np.minimum(ratio, 0)), 0)
+        likely = weight > 0
+        if not likely.any():
+            return Residuals(np.inf, np.inf, np.inf, count)
+        weight = weight[likely] / weight.sum()
+        centred = values[likely] - values[likely].mean(axis=1, keepdims=True)
+        second, fourth = (float(weight @ (centred**power).mean(axis=1)) for power in (2, 4))
+        return Residuals(second, float(weight @ np.abs((centred**3).mean(axis=1))), fourth, count)
 
 
 def _rounded(value: float) -> int:

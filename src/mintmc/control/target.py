@@ -34,13 +34,8 @@ class Controlled(Tempered):
         """The same target, with the expansion that the step was given."""
         return replace(self, expansion=batch["control"])
 
-    def differences(self, here: Array, there: Array, rows: Rows) -> Array:
-        """The residuals e_i: both ends at once, so that each row is read, and multiplied, together for both."""
-        before, after = jax.vmap(lambda theta: self.levels(theta, rows))(jnp.stack([here, there]))
-        return self._change(before, after)
-
     def levels(self, theta: Array, rows: Rows) -> Array:
-        """r_i of the given rows, but for a constant of the row."""
+        """r_i of the given rows. Both ends share what is asked at the centre: XLA evaluates it once."""
         centre = self._given.centre
 
         def along(at: Array) -> Array:

@@ -30,6 +30,7 @@ class Standing(NamedTuple):
     settings: Any  # Settings of Metropolis moves, or of stochastic-gradient steps
     thetas: list[np.ndarray]
     tunings: list[Any]  # Tuning, one a chain; None where nothing is adapted
+    centres: list[Any] | None = None  # Centre, one a chain, where the target is controlled
 
 
 def audit_run(
@@ -60,9 +61,28 @@ def _audit(
 ) -> dict[str, Any]:
     if not isinstance(settings, Settings):
         step = float(tree["sample_stats"]["step_size"].mean())
-        return audit_steps(posterior, settings, _flat(tree, settings, unravel), step, seed)
+        control = None if standing.centres is None else standing.centres[0].expansion
+        return audit_steps(posterior, settings, _flat(tree, settings, unravel), step, seed, control)
     trial = (_of_rung if "ladder" in tree.children else _of_draws)(posterior.n, settings, standing, tree, unravel)
-    return audit_moves(posterior, trial, seed).to_json()
+    found = audit_moves(posterior, trial, seed).to_json()
+    return found if standing.centres is None else {**found, **_distances(standing, trial)}
+
+
+def _distances(standing: Standing, trial: Trial) -> dict[str, float]:
+    """How far from the centres draws were, and how far away moves were checked, in standard deviations."""
+    normals = [centre.laplace for centre in standing.centres or () if centre.laplace is not None]
+    if not normals or trial.draws is None:
+        return {"controlled": 1.0}
+    # By the nearest centre: chains may be in different modes.
+    draws, checked = (
+        np.min([normal.distance(states) for normal in normals], axis=0) for states in (trial.draws, trial.thetas)
+    )
+    return {
+        "controlled": 1.0,
+        "distance": float(np.sqrt(np.mean(draws**2))),
+        "farthest": float(draws.max()),
+        "checked": float(checked.max()),
+    }
 
 
 def _of_draws(n: int, settings: Settings, standing: Standing, tree: Any, unravel: Callable) -> Trial:
@@ -74,7 +94,8 @@ def _of_draws(n: int, settings: Settings, standing: Standing, tree: Any, unravel
     draw = ((np.arange(count) + 0.5) / count * length).astype(int)
     at = np.unique(draw)
     thetas = _flat(tree, settings, unravel, at).reshape(chains, len(at), -1)[chain, np.searchsorted(at, draw)]
-    return Trial(settings, thetas, [standing.tunings[c] for c in chain], _flat(tree, settings, unravel))
+    controls = None if standing.centres is None else [standing.centres[c].expansion for c in chain]
+    return Trial(settings, thetas, [standing.tunings[c] for c in chain], _flat(tree, settings, unravel), controls)
 
 
 def _flat(tree: Any, settings: Any, unravel: Callable, at: np.ndarray | None = None) -> np.ndarray:

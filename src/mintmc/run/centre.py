@@ -17,7 +17,7 @@ import numpy as np
 from jax import Array
 
 from mintmc.control import Controlled, Expansion, Laplace, expand, laplace
-from mintmc.control.choose import COMFORTABLE, FEWEST, ROWS_LOOKED_AT, Residuals, residuals
+from mintmc.control.choose import COMFORTABLE, FEWEST, ROWS_LOOKED_AT, Look, Residuals
 from mintmc.energy import Tempered
 from mintmc.modes.find import Mode, NoModeError, mode_of
 from mintmc.posterior import Posterior, flatten
@@ -32,7 +32,8 @@ WANDERED = 4.0
 _SAME_START = 10.0
 """Standard deviations within which chains are taken to start in one place."""
 _GROWTH = 1.3
-_MOVES = 32
+_MOVES = 16
+_CHAINS_MEASURED = 4
 _STARTS = 2**20
 
 
@@ -88,7 +89,7 @@ class Centred:
             self.of_chain[chain] = self._centre(self.task, mode)
             moved.append(chain)
         self.recentred += len(moved)
-        if self.is_batched:
+        if self.is_open:
             tunings = [
                 tuning._replace(laplace=self.of_chain[chain].laplace) if tuning.laplace is not None else tuning
                 for chain, tuning in enumerate(tunings)
@@ -263,26 +264,34 @@ def _drawn_around(centre: Centre, theta: Array, key: Array, is_possible: Callabl
 def measure(task: Any, centres: list[Centre], states: list[Array], tunings: list[Tuning]) -> Residuals:
     """What is left of the rows' differences at moves from the given states, on a random part of the rows."""
     posterior, n, proposal = task.posterior, task.posterior.n, task.proposal
-    target = target_of(task.sampler, posterior, task.unravel, task.dim)
+    target: Any = target_of(task.sampler, posterior, task.unravel, task.dim)
     rng = np.random.default_rng(task.seed)
     at = np.arange(n) if n <= ROWS_LOOKED_AT else np.sort(rng.choice(n, ROWS_LOOKED_AT, replace=False))
     assert posterior.data is not None
     rows = jax.tree.map(jnp.asarray, posterior.data.take(at))
-    found = []
-    for chain, (centre, state, tuning) in enumerate(zip(centres, states, tunings, strict=True)):
-        informed = replace(target, expansion=centre.expansion)
-        key = jax.random.fold_in(jax.random.key(task.seed), chain)
-        some = jax.tree.map(lambda leaf: leaf[:1024], rows)
+    some = jax.tree.map(lambda leaf: leaf[:1024], rows)
 
-        def visit(theta: Array, informed: Any = informed, some: Any = some) -> Point:
+    @jax.jit
+    def moves(keys: Array, heres: Array, tuning: Tuning, expansion: Expansion) -> tuple[Array, Array]:
+        informed = target.informed({"control": expansion})
+
+        def visit(theta: Array) -> Point:
             return Point(theta, informed.batch_gradient(theta, some) if proposal.uses_gradient else None)
 
-        def move(key: Array, state: Array, visit: Any = visit, tuning: Any = tuning) -> tuple[Array, Array]:
-            noise = proposal.noise(key, state.size, state.dtype)
-            there, log_q = proposal.move(noise, visit(state), visit, tuning)
+        def move(key: Array, here: Array) -> tuple[Array, Array]:
+            noise = proposal.noise(key, here.size, here.dtype)
+            there, log_q = proposal.move(noise, visit(here), visit, tuning)
             return there.theta, log_q
 
+        return jax.vmap(move)(keys, heres)
+
+    look = Look(target)
+    found = []
+    # A few chains tell what all are like.
+    for chain in range(min(len(centres), _CHAINS_MEASURED)):
+        state, expansion = states[chain], centres[chain].expansion
         heres = jnp.broadcast_to(state, (_MOVES, state.shape[-1])) if state.ndim == 1 else state
-        theres, log_q = jax.jit(jax.vmap(move))(jax.random.split(key, len(heres)), heres)
-        found.append(residuals(informed, heres, theres, log_q, rows))
+        keys = jax.random.split(jax.random.fold_in(jax.random.key(task.seed), chain), len(heres))
+        theres, log_q = moves(keys, heres, tunings[chain], expansion)
+        found.append(look(heres, theres, log_q, expansion, rows))
     return max(found, key=lambda one: one.variance)

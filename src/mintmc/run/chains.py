@@ -140,8 +140,9 @@ class ChainRun:
         tunings: Any = [adapt.tuning(s.adaptation, final=True) for s in self.states]
         for chain in self.centres.reconsider(states, tunings):
             around, lane = self.centres.of_chain[chain].laplace, self.states[chain]
-            adaptation = adapt.start(self.kernel.proposal, states[chain], 1.0, around)
-            self.states[chain] = lane._replace(adaptation=adaptation)
+            if lane.adaptation is not None:
+                adaptation = adapt.start(self.kernel.proposal, states[chain], 1.0, around)
+                self.states[chain] = lane._replace(adaptation=adaptation)
         if self.centres.task is not self.task:
             self._rebuild()
 
@@ -230,6 +231,7 @@ class ChainRun:
                 settings,
                 [np.asarray(of_rung(theta(s.state), rung)) for s in self.states],
                 [jax.tree.map(lambda leaf, k=rung: of_rung(leaf, k), s.tuning) for s in self.states],
+                self.centres.of_chain if self.centres is not None and self.centres.is_controlled else None,
             )
             for rung, settings in self.kernel.moves.items()
         }

@@ -14,6 +14,7 @@ import numpy as np
 from jax import Array
 
 from mintmc import check
+from mintmc.control import Controlled, Taylor
 from mintmc.data import BATCHINGS
 from mintmc.energy import TEMPERS, Model, Tempered
 from mintmc.kernels import sghmc, sgld
@@ -23,6 +24,7 @@ from mintmc.posterior import Params, Posterior, flatten
 from mintmc.proposals import initial_scale
 from mintmc.proposals.tuning import check_preconditioner
 from mintmc.samplers.base import check_differentiable, check_has_data, check_settings
+from mintmc.samplers.control import check_control, check_control_fits
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ class SGLD:
         "shuffled" (slices of a shuffled copy) or "uniform" (a fresh subset at every step, slower).
     preconditioner
         M: None, a vector of variances or a covariance matrix of the flat parameters.
+    control
+        ``Taylor()``: gradients known to first order around the mode, batches for what is left (SGLD-CV).
 
     Examples
     --------
@@ -65,6 +69,7 @@ class SGLD:
     temper: str = "posterior"
     batching: str = "shuffled"
     preconditioner: Any = None
+    control: Taylor | None = None
 
     def __post_init__(self) -> None:
         _check_settings(self)
@@ -86,7 +91,7 @@ class SGLD:
 
     def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
         """The kernel of one chain."""
-        target = Tempered(model, self.target_temperature(model.n), self.temper)
+        target = _target(self, model)
         scale = initial_scale(self.preconditioner, theta.size, theta.dtype)
         return sgld.kernel(sgld.Settings(target, self.step_size, scale, self.batch_size, theta.size, theta.dtype))
 
@@ -108,9 +113,12 @@ class SGHMC:
         C, at least eps V/2 and at most 1/eps (where no momentum is left and it is SGLD).
     noise_estimate
         V, the variance of the batch gradient of log pi_T, (n/T)^2 var_i(grad l_i) / m * (1 - m/n): a number, or one
-        for each of the flat parameters. 0 leaves the gradient noise uncorrected.
+        for each of the flat parameters. 0 leaves the gradient noise uncorrected. With ``control`` V is that of the
+        residuals.
     resample_every
         Draw a fresh momentum before every so many steps; None never does, and starts at rest.
+    control
+        ``Taylor()``: gradients known to first order around the mode, batches for what is left.
     temperature
         T in exp(-energy / T).
     temper
@@ -137,6 +145,7 @@ class SGHMC:
     temperature: float = 1.0
     temper: str = "posterior"
     batching: str = "shuffled"
+    control: Taylor | None = None
 
     def __post_init__(self) -> None:
         _check_settings(self)
@@ -166,7 +175,7 @@ class SGHMC:
 
     def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
         """The kernel of one chain."""
-        target = Tempered(model, self.target_temperature(model.n), self.temper)
+        target = _target(self, model)
         noise, size = jnp.asarray(self.noise_estimate, theta.dtype), self.batch_size
         return sghmc.kernel(
             sghmc.Settings(
@@ -175,8 +184,15 @@ class SGHMC:
         )
 
 
+def _target(sampler: SGLD | SGHMC, model: Model) -> Tempered:
+    kind = Tempered if sampler.control is None else Controlled
+    return kind(model, sampler.target_temperature(model.n), sampler.temper)
+
+
 def _check_settings(sampler: SGLD | SGHMC) -> None:
     check_settings(sampler)
+    if sampler.control is not None:
+        check_control(sampler)
     check.integer("batch_size", sampler.batch_size, 1)
     check_step_size(sampler.step_size)
     check.number("temperature", sampler.temperature, 0)
@@ -188,6 +204,8 @@ def _check_fits(sampler: SGLD | SGHMC, posterior: Posterior, params: Params) -> 
     check_has_data(posterior)
     check.integer("batch_size", sampler.batch_size, 1, posterior.n, "n")
     check_differentiable(type(sampler).__name__, posterior, params)
+    if sampler.control is not None:
+        check_control_fits(sampler.control, None, posterior, params)
 
 
 def _variances(name: str, value: Any) -> np.ndarray:
