@@ -6,9 +6,11 @@ import ast
 from dataclasses import MISSING, fields
 from typing import Any
 
+from mintmc.control import Taylor
 from mintmc.ladder.ladder import Ladder
 from mintmc.ladder.rings import QuantileRings, SpacedRings
-from mintmc.proposals import Hamiltonian, Langevin, RandomWalk
+from mintmc.proposals import Autoregressive, Hamiltonian, Langevin, RandomWalk
+from mintmc.samplers.control import default_proposal
 from mintmc.store.encode import listed, listed_class
 
 _WORDS = {
@@ -18,11 +20,18 @@ _WORDS = {
     "ConfidenceMH": "confidence",
     "FireflyMC": "firefly",
     "TunaMH": "tuna",
+    "ScalableMH": "scalable",
     "ParallelTempering": "parallel-tempering",
     "EquiEnergy": "equi-energy",
 }
 """How the command line calls a class, where that is not its name in lower case."""
-PROPOSALS: dict[str, Any] = {"random-walk": RandomWalk, "langevin": Langevin, "hamiltonian": Hamiltonian}
+PROPOSALS: dict[str, Any] = {
+    "random-walk": RandomWalk,
+    "langevin": Langevin,
+    "hamiltonian": Hamiltonian,
+    "autoregressive": Autoregressive,
+}
+CONTROLS: dict[str, Any] = {"taylor": Taylor}
 RINGS: dict[str, Any] = {"quantile": QuantileRings, "spaced": SpacedRings}
 LADDER = ("temperatures", "batch_sizes", "hottest", "rungs")
 
@@ -113,13 +122,19 @@ def build_sampler(name: str, settings: dict[str, Any]) -> Any:
         parts["ladder"] = _ladder({key: rest.pop(key) for key in LADDER if key in rest})
     if "rings" in own and (isinstance(rest.get("rings"), str) or "c" in rest or "count" in rest):
         parts["rings"] = _part("rings", RINGS, rest.pop("rings", "quantile"), rest, own)
+    if "control" in own and "control" in rest:
+        parts["control"] = _part("control", CONTROLS, rest.pop("control"), rest, own)
     if "proposal" in own:
-        default = own["proposal"].default_factory
+        default: Any = own["proposal"].default_factory
+        if not callable(default):
+            default = type(default_proposal(parts.get("control")))
         standard = next((word for word, part in PROPOSALS.items() if part is default), "random-walk")
         parts["proposal"] = _part("proposal", PROPOSALS, rest.pop("proposal", standard), rest, own)
     unknown = set(rest) - set(own)
     if unknown:
         raise ValueError(f"{name} must have settings {', '.join(_known(own))}, got {', '.join(sorted(unknown))}")
+    if "control" in own and "control" not in parts and "batch_size" not in rest:
+        raise ValueError(f"{name} needs --batch-size")
     needed = [f.name for f in own.values() if f.default is MISSING and f.default_factory is MISSING]
     if missing := [each for each in needed if each not in parts and each not in rest]:
         raise ValueError(f"{name} needs --{missing[0].replace('_', '-')}")

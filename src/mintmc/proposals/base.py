@@ -52,6 +52,16 @@ class Proposal(Protocol):
         ...
 
     @property
+    def largest_step(self) -> float | None:
+        """The largest step size that means anything; None if any does."""
+        return None
+
+    @property
+    def is_around(self) -> bool:
+        """Whether it moves around the Laplace approximation of the target."""
+        return False
+
+    @property
     def starts_apart(self) -> bool:
         """Whether any state may be a start."""
         return True

@@ -24,7 +24,8 @@ class RandomWalk(Proposal):
     target_acceptance
         The mean acceptance rate that adaptation aims at.
     preconditioner
-        None, "diagonal" or "dense" (adapted in warm-up), or a vector of variances or a covariance matrix.
+        None, "diagonal" or "dense" (adapted in warm-up), "laplace" (the inverse curvature at the mode), or a vector of
+        variances or a covariance matrix.
 
     Examples
     --------

@@ -129,7 +129,10 @@ def _warnings(numbers: dict[str, float], settings: dict[str, Any], tree: Any) ->
     yield from _about_moves(numbers, settings)
     stats = tree["sample_stats"]
     if "bound_violations" in stats and (violations := int(stats["bound_violations"].sum())):
-        yield f"the bound was violated in {violations} steps: the draws are not what they should be; use a larger bound"
+        yield (
+            f"bounds were violated {violations:,} times: this run is not exact, its draws come from another law than "
+            "they should; use larger bounds"
+        )
     if "overflows" in stats and (overflows := int(stats["overflows"].sum())):
         yield f"{overflows} updates of the bright rows did not fit: use a larger capacity"
     rhat = numbers.get("rhat", 1.0)

@@ -36,6 +36,7 @@ class Standing(NamedTuple):
     kernel: Kernel
     thetas: list[np.ndarray]
     tunings: list[Any]  # Tuning, one a chain; None where nothing is adapted
+    centres: list[Any] | None = None  # Centre, one a chain, where the target is controlled
 
     @property
     def is_of_moves(self) -> bool:

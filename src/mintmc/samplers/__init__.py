@@ -7,6 +7,7 @@ from mintmc.samplers.exact import FireflyMC, TunaMH
 from mintmc.samplers.metropolis import MINT, MetropolisHastings
 from mintmc.samplers.mintee import MINTEE
 from mintmc.samplers.parallel_tempering import ParallelTempering
+from mintmc.samplers.scalable import ScalableMH
 from mintmc.samplers.sequential import AustereMH, BarkerMH
 from mintmc.samplers.stochastic_gradient import SGHMC, SGLD
 
@@ -23,6 +24,7 @@ __all__ = [
     "MetropolisHastings",
     "ParallelTempering",
     "Sampler",
+    "ScalableMH",
     "TaylorProxy",
     "TunaMH",
 ]

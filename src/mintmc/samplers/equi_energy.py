@@ -30,6 +30,7 @@ from mintmc.samplers.base import (
     on_vectors,
     start_temperature,
 )
+from mintmc.samplers.control import check_without_laplace
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,7 @@ class EquiEnergy(Sampler):
         """Refuse settings that do not fit the posterior or its parameters."""
         self.ladder.check_against(posterior.n)
         check_counted(posterior)
+        check_without_laplace(self.proposal)
         check_proposal_fits(self.proposal, posterior, params)
         check_reference(self.reference, params)
         check_temper_fits(self.temper, posterior)

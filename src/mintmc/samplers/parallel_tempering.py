@@ -16,6 +16,7 @@ from mintmc.run.protocol import Sampler
 from mintmc.run.swapping import SwappingRungs
 from mintmc.run.task import Task
 from mintmc.samplers.base import check_proposal_fits, check_settings, check_temper_fits, on_vectors, start_temperature
+from mintmc.samplers.control import check_without_laplace
 from mintmc.samplers.equi_energy import check_reference, check_temper
 
 
@@ -78,6 +79,7 @@ class ParallelTempering(Sampler):
         """Refuse settings that do not fit the posterior or its parameters."""
         self.ladder.check_against(posterior.n)
         check_counted(posterior)
+        check_without_laplace(self.proposal)
         check_proposal_fits(self.proposal, posterior, params)
         check_reference(self.reference, params)
         check_temper_fits(self.temper, posterior)
