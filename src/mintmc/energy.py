@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -35,7 +35,7 @@ import numpy as np
 from jax import Array
 from jax.experimental.xla_metadata import set_xla_metadata
 
-from mintmc.data import Rows
+from mintmc.data import Batch, Rows
 
 TEMPERS = ("posterior", "likelihood")
 DATA_AXIS = "data"
@@ -164,7 +164,8 @@ class Model:
             return jax.tree.map(lambda leaf: leaf[index], rows)
         return self.source.within(self.source.take, self.source.shapes(index.size), index)
 
-    def _part(self, rows: Rows, first: Array, size: int) -> Rows:
+    def part(self, rows: Rows, first: Array, size: int) -> Rows:
+        """``size`` neighbouring rows from number ``first`` on, for a full pass in blocks."""
         if self.source is None:
             return jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, first, size), rows)
         return self.source.within(lambda at: self.source.read(int(at), int(at) + size), self.source.shapes(size), first)
@@ -185,7 +186,7 @@ class Model:
         def block(theta: Array, i: Array) -> tuple[Array, Array]:
             # The last block is moved up to end at row n; what it shares with its neighbour is masked.
             first = jnp.minimum(i * size, self.n - size)
-            part = self._part(rows, first, size)
+            part = self.part(rows, first, size)
             each = jnp.where(first + jnp.arange(size) >= i * size, self.each(theta, part), 0)
             return each.sum(), each
 
@@ -196,7 +197,7 @@ class Model:
                 gradient = gradient + block_gradient
             else:
                 _, each = block(theta, i)
-            total, error = _two_sum(total, each)
+            total, error = two_sum(total, each)
             return total, rest + error, gradient
 
         blocks = -(-self.n // size)
@@ -230,6 +231,7 @@ class Tempered:
     temperature: float | Array
     temper: str = "posterior"
     exchange: bool = False
+    beside: ClassVar[int] = 0  # evaluations of a row, beside those at the states that are asked for
 
     @property
     def n_eff(self) -> float | Array:
@@ -239,6 +241,16 @@ class Tempered:
     def prior(self, theta: Array) -> Array:
         """The terms of the log target that need no data: those of the prior and of the Jacobian."""
         return self._own(*self.model.without_data(theta))
+
+    def without_data_gradient(self, theta: Array) -> Array:
+        """The gradient of the same terms."""
+        return jnp.zeros_like(theta) + self._own(*self.model.without_data(theta, jax.grad))
+
+    def without_data_curvature(self, theta: Array) -> Array:
+        """The Hessian of the same terms."""
+        return jnp.zeros((theta.size, theta.size), theta.dtype) + self._own(
+            *self.model.without_data(theta, jax.hessian)
+        )
 
     def log_ratio(self, here: Density, there: Density) -> Array:
         """Exact log pi_T(there) - log pi_T(here), from two full passes."""
@@ -261,14 +273,29 @@ class Tempered:
         gradient = jax.grad(lambda at: self.n_eff * self.model.each(at, batch).mean() + self.prior(at))(theta)
         return jnp.where(self.model.is_possible(theta), gradient, 0)
 
+    def informed(self, batch: Batch) -> Tempered:
+        """The same target, with what it must be given besides rows: nothing."""
+        return self
+
     def difference(self, here: Array, there: Array, batch: Rows) -> Estimate:
         """The log ratio, both ends on the same batch."""
-        after = self.model.each(there, batch)
-        # Of rows that are impossible here or there, those there decide: -inf outweighs any finite number.
-        each = jnp.where(after == -jnp.inf, -jnp.inf, after - jnp.maximum(self.model.each(here, batch), _IMPOSSIBLE))
-        change = self._scaled_mean(each)
-        value = change.value + self.prior(there) - self.prior(here)
+        change = self._scaled_mean(self.differences(here, there, batch))
+        value = change.value + self.known(here, there)
         return _certain(change._replace(value=jnp.where(self.model.is_possible(there), value, -jnp.inf)))
+
+    def differences(self, here: Array, there: Array, rows: Rows) -> Array:
+        """What each row adds to the log ratio, as far as batches must estimate it; not tempered."""
+        before, after = self.levels(here, rows), self.levels(there, rows)
+        # Of rows that are impossible here or there, those there decide: -inf outweighs any finite number.
+        return jnp.where(after == -jnp.inf, -jnp.inf, after - jnp.maximum(before, _IMPOSSIBLE))
+
+    def levels(self, theta: Array, rows: Rows) -> Array:
+        """Numbers of the rows at one state whose differences are ``differences``."""
+        return self.model.each(theta, rows)
+
+    def known(self, here: Array, there: Array) -> Array:
+        """The terms of the log ratio that need no batch."""
+        return self.prior(there) - self.prior(here)
 
     def level(self, theta: Array, batch: Rows) -> Estimate:
         """The likelihood's term of the log target itself: far noisier than a difference."""
@@ -369,7 +396,8 @@ def block_size(n: int, numbers_per_row: int, dim: int, by_host: bool) -> int:
     return min(n, max(smallest, min(largest, 2**16 // max(numbers_per_row, dim, 1))))
 
 
-def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """The rounded sum, and what rounding took from it (Knuth)."""
     total = a + b
     added = total - a
     return total, (a - (total - added)) + (b - added)
@@ -379,7 +407,7 @@ def _join(numbers: Array) -> Array:
     """Join the sums (total, rest, gradient) of 2^k neighbouring parts: the same tree, however they are shared out."""
     while numbers.shape[0] > 1:
         one, other = numbers[::2], numbers[1::2]
-        total, error = _two_sum(one[:, 0], other[:, 0])
+        total, error = two_sum(one[:, 0], other[:, 0])
         plain = (one + other)[:, 1:].at[:, 0].add(error)
         numbers = jnp.concatenate([total[:, None], plain], axis=1)
     return numbers[0]
@@ -391,6 +419,6 @@ def _fold(total: Array, rest: Array) -> tuple[Array, Array]:
         if total.shape[-1] % 2:
             total, rest = (jnp.concatenate([lane, jnp.zeros_like(lane[..., :1])], -1) for lane in (total, rest))
         half = total.shape[-1] // 2
-        total, error = _two_sum(total[..., :half], total[..., half:])
+        total, error = two_sum(total[..., :half], total[..., half:])
         rest = rest[..., :half] + rest[..., half:] + error
     return total[..., 0], rest[..., 0]

@@ -18,6 +18,7 @@ from mintmc import check
 from mintmc.data import ArrayData, DiskData, Rows, named_leaves
 from mintmc.data.array import native
 from mintmc.data.formats import find
+from mintmc.data.source import Source
 from mintmc.energy import Density, Model, Referenced, block_size
 
 _ROWS_AT_A_TIME = 2**16
@@ -245,7 +246,8 @@ def _source(data: Rows) -> ArrayData | DiskData:
     """Where observations live: what is on disk already stays there."""
     if isinstance(data, (ArrayData, DiskData)):
         return data
-    if isinstance(data, (str, os.PathLike, np.memmap)) or type(data).__module__.startswith("zarr."):
+    is_file = isinstance(data, (str, os.PathLike, np.memmap)) or type(data).__module__.startswith("zarr.")
+    if is_file or (isinstance(data, Source) and not isinstance(data, type)):
         return DiskData(find(data, None, "data"))
     return ArrayData(data)
 

@@ -49,7 +49,7 @@ class Austere(AcceptanceTest):
     critical: np.ndarray  # (test, look): |t| at which each available test stops; looks are blocks read
     every: np.ndarray  # (test,): blocks from one look of a test to its next
     table: Any  # a DesignTable: which test to take at which mu_std; or None: the first always
-    published_oracle: bool  # mu_std without its dependence on u, as in the published script
+    published: bool  # mu_std without its dependence on u, as in the published script
     statistics: ClassVar[tuple[Statistic, ...]] = (DATA_TOUCHED, ORACLE_TOUCHED)
     touches: ClassVar[None] = None
 
@@ -102,7 +102,7 @@ class Austere(AcceptanceTest):
         if self.table is None:
             return jnp.zeros((), int), 0
         everything = differences(batch["all"])[:n]
-        distance = everything.mean() - (threshold / n if self.published_oracle else threshold)
+        distance = everything.mean() - (threshold / n if self.published else threshold)
         mu_std = distance * jnp.sqrt(n - 1) / everything.std()
         grid = jnp.asarray(self.table.mu_std, everything.dtype)
         nearest = jnp.clip(jnp.round((mu_std - grid[0]) / (grid[1] - grid[0])), 0, grid.size - 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ from jax import Array
 from mintmc.data import Batch
 from mintmc.energy import Tempered
 from mintmc.proposals import Point, Proposal
-from mintmc.statistics import Info
+from mintmc.statistics import Info, Statistic
 
 
 class AcceptanceTest(Protocol):
@@ -22,11 +22,30 @@ class AcceptanceTest(Protocol):
     both ends; a test that differs says so.
     """
 
-    roles: Any  # the batches that it reads in a step: a tuple of names
-    statistics: Any = ()  # what it says of a decision beside `mintmc.statistics.DECIDED`
-    is_exact: ClassVar[bool] = False  # whether it decides on all data, so that the target at a state stays known
-    rests_on_bounds: ClassVar[bool] = False  # of the model, whose violations are counted: no noise is to be audited
-    touches: Any = 2  # likelihoods that it evaluates per row of a batch; None if each decision counts its own
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The batches that it reads in a step."""
+        ...
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """What it says of a decision beside ``mintmc.statistics.DECIDED``."""
+        return ()
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it decides on all data, so that the target at a state stays known."""
+        return False
+
+    @property
+    def rests_on_bounds(self) -> bool:
+        """Whether it rests on bounds of the model, whose violations are counted: then there is no noise to audit."""
+        return False
+
+    @property
+    def touches(self) -> int | None:
+        """Likelihoods that it evaluates per row of a batch; None if each decision counts its own."""
+        return 2
 
     def randomness(self, key: Array, dtype: Any) -> Any:
         """All randomness of one decision but the batches."""
@@ -46,18 +65,20 @@ class AcceptanceTest(Protocol):
         """Accept or reject a move, and what to remember of the state that results."""
         ...
 
-    def rows_of_step(self, proposal: Proposal, batch_size: int) -> int | None:
+    def rows_of_step(self, proposal: Proposal, batch_size: int, target: Tempered) -> int | None:
         """Data points read in one step: both ends of a comparison, gradients, everything; None if it varies."""
-        return None if self.touches is None else (self.touches + gradients_of(proposal)) * batch_size
+        if self.touches is None:
+            return None
+        return (self.touches + target.beside + gradients_of(proposal, target)) * batch_size
 
     def rows_of_init(self, batch_size: int) -> int:
         """Data points that ``remember`` reads, and ``visit`` of the first state where it is kept."""
         return 0
 
 
-def gradients_of(proposal: Proposal) -> int:
-    """Gradients on a batch that a move needs: those of all states visited and of the first."""
-    return proposal.visits + 1 if proposal.uses_gradient else 0
+def gradients_of(proposal: Proposal, target: Tempered) -> int:
+    """Gradients on a batch that a move needs: those of all states visited, of the first, and of a centre."""
+    return (proposal.visits + 1) * (1 + target.beside) if proposal.uses_gradient else 0
 
 
 def log_uniform(key: Array, dtype: Any) -> Array:

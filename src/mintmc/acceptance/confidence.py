@@ -30,8 +30,9 @@ from jax import Array
 from mintmc import count
 from mintmc.acceptance.austere import ORACLE_TOUCHED
 from mintmc.acceptance.base import AcceptanceTest, decided
-from mintmc.acceptance.proxy import Expansion
+from mintmc.acceptance.proxy import Aged
 from mintmc.acceptance.stream import Moments, read_until
+from mintmc.control import each
 from mintmc.data import Batch, Rows
 from mintmc.energy import Tempered
 from mintmc.proposals import Point
@@ -77,7 +78,7 @@ class Confidence(AcceptanceTest):
         """An oracle, and a proxy's expansion, read all data as well."""
         return ("stream",) if self.bound is not None and self.proxy is None else ("stream", "all")
 
-    def remember(self, theta: Array, batch: Batch, target: Tempered) -> Expansion | tuple[()]:
+    def remember(self, theta: Array, batch: Batch, target: Tempered) -> Aged | tuple[()]:
         """The proxy's expansion, if there is one."""
         return () if self.proxy is None else self.proxy.start(theta, batch["all"], target.model)
 
@@ -93,29 +94,29 @@ class Confidence(AcceptanceTest):
         if self.proxy is None:
             return self._test(randomness, *ends, log_q, None, batch, target), memory
         fresh = memory.age >= self.proxy.every if self.proxy.every else jnp.zeros((), bool)
-        expansion = jax.lax.cond(
+        aged = jax.lax.cond(
             fresh,
             lambda: self.proxy.expand(here.theta, batch["all"], target.model),
             lambda: memory._replace(age=memory.age + 1),
         )
-        info = self._test(randomness, *ends, log_q, expansion, batch, target)
+        info = self._test(randomness, *ends, log_q, aged.expansion, batch, target)
         passes = count.of(self.proxy.passes * target.model.n)
         passes = jax.tree.map(lambda word: jnp.where(fresh, word, 0), passes)
         # The expansion belongs to the chain, not to the proposed state: it stays whatever is decided.
-        return info | {"data_touched": count.add(info["data_touched"], passes)}, expansion
+        return info | {"data_touched": count.add(info["data_touched"], passes)}, aged
 
     def _test(
         self, log_uniform: Array, here: Array, there: Array, log_q: Any, expansion: Any, batch: Batch, target: Tempered
     ) -> Info:
         n, T, model = target.model.n, target.temperature, target.model
         others = target.prior(there) - target.prior(here) + log_q
-        known = 0.0 if expansion is None else expansion.mean(here, there) / T
+        known = 0.0 if expansion is None else expansion.total(here, there) / n / T
         threshold = (log_uniform - others) / n - known
 
         def values(rows: Rows) -> Array:
             differences = model.each(there, rows) - model.each(here, rows)
             if expansion is not None:
-                differences = differences - self.proxy.each(here, there, expansion.centre, rows, model)
+                differences = differences - each(model, expansion, here, there, rows)
             return differences / T
 
         bound, deviation, oracle = self._bound(here, there, expansion, values, batch, T, n)

@@ -1,12 +1,6 @@
-"""Taylor proxies (Bardenet, Doucet & Holmes 2017): second-order control variates for differences of log-likelihoods.
+"""Taylor proxies (Bardenet, Doucet & Holmes 2017) for the confidence sampler: see ``mintmc.control.taylor``.
 
-With g_i, H_i gradient and Hessian of l_i at a centre c, and h = theta - c, h' = theta' - c,
-
-    w_i = g_i'(theta' - theta) + (theta' - theta)' H_i (h + h') / 2
-
-is close to d_i near the centre, and its mean needs only the mean gradient and Hessian, computed once in a pass over
-all data. w_i itself is two directional derivatives at the centre, for any model. The centre is given (the MAP), or
-dropped anew at the current state every so many steps.
+The centre is given (the MAP), or dropped anew at the current state every so many steps.
 """
 
 from __future__ import annotations
@@ -15,27 +9,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
-from mintmc import check
+from mintmc.control import Expansion, expand
 from mintmc.data import Rows
 from mintmc.energy import Model
 
 
-class Expansion(NamedTuple):
-    """The mean log-likelihood to second order around a centre."""
+class Aged(NamedTuple):
+    """An expansion, and for how long it has been in use."""
 
-    centre: Array
-    gradient: Array
-    hessian: Array
+    expansion: Expansion
     age: Array  # steps since it was computed
-
-    def mean(self, here: Array, there: Array) -> Array:
-        """The mean of w_i over all data."""
-        step, sum_of_offsets = there - here, here + there - 2 * self.centre
-        return self.gradient @ step + step @ self.hessian @ sum_of_offsets / 2
 
 
 @dataclass(frozen=True)
@@ -48,47 +34,10 @@ class Proxy:
     n: int
     passes: ClassVar[int] = 2  # over the data, for gradient and Hessian
 
-    def start(self, theta: Array, rows: Rows, model: Model) -> Expansion:
+    def start(self, theta: Array, rows: Rows, model: Model) -> Aged:
         """The expansion before the first step."""
         return self.expand(theta if self.centre is None else jnp.asarray(self.centre, theta.dtype), rows, model)
 
-    def expand(self, centre: Array, rows: Rows, model: Model) -> Expansion:
-        """Mean gradient and Hessian over all data."""
-
-        def mean(theta: Array) -> Array:
-            return model.each(theta, rows)[: model.n].mean()
-
-        return Expansion(centre, jax.grad(mean)(centre), jax.hessian(mean)(centre), jnp.zeros((), jnp.int32))
-
-    def each(self, here: Array, there: Array, centre: Array, rows: Rows, model: Model) -> Array:
-        """w_i of the given rows."""
-        step, sum_of_offsets = there - here, here + there - 2 * centre
-
-        def along_step(at: Array) -> Array:
-            return jax.jvp(lambda theta: model.each(theta, rows), (at,), (step,))[1]
-
-        slope, curvature = jax.jvp(along_step, (centre,), (sum_of_offsets,))
-        return slope + curvature / 2
-
-
-def logistic_bound(x: Array) -> Callable[[Array, Array], Array]:
-    """A bound on |d_i| for logistic regression with rows ``x``: the largest norm of a row times the step's length."""
-    largest = _largest_row(x)
-    return lambda here, there: largest * jnp.linalg.norm(there - here)
-
-
-def logistic_remainder(x: Array) -> Callable[[Array, Array, Array], Array]:
-    """A bound on |d_i - w_i| for logistic regression, with the sharp constant max|phi'''|/6 = 1/(36 sqrt 3)."""
-    largest = _largest_row(x)
-
-    def remainder(here: Array, there: Array, centre: Array) -> Array:
-        offsets = jnp.linalg.norm(here - centre) ** 3 + jnp.linalg.norm(there - centre) ** 3
-        return largest**3 * offsets / (36 * 3**0.5)
-
-    return remainder
-
-
-def _largest_row(x: Array) -> Array:
-    if check.array("x", x, "an array of shape (n, d)", dims=(2,)).size == 0:
-        raise ValueError(f"x must have rows of numbers, got {check.shown(x)}")
-    return jnp.linalg.norm(jnp.asarray(x), axis=-1).max()
+    def expand(self, centre: Array, rows: Rows, model: Model) -> Aged:
+        """A new expansion."""
+        return Aged(expand(model, centre, rows), jnp.zeros((), jnp.int32))

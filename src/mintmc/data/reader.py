@@ -14,8 +14,9 @@ import jax
 import jax.numpy as jnp
 
 from mintmc.data.array import ArrayData, Rows
-from mintmc.data.batch import Batching, Fresh, FromDisk, Runs, Shuffled, Uniform
+from mintmc.data.batch import Batching, Shuffled, Uniform
 from mintmc.data.disk import DiskData
+from mintmc.data.disk_batch import Fresh, FromDisk, Runs
 
 PASSES_PER_SHUFFLE = 50
 """After which a new shuffle is paid for."""

@@ -22,8 +22,16 @@ class Kernel(Protocol):
     batches: Any  # by role, the rows of each batch that one step reads
     temperatures: Any  # of the target, or of the rungs that one step moves
     proposal: Any  # what warm-up adapts; None if nothing
-    touched: Any = None  # data points that one step reads; None where the statistic "data_touched" counts them
-    init_touched: Any = 0  # data points that `init` reads
+
+    @property
+    def touched(self) -> int | None:
+        """Data points that one step reads; None where the statistic ``data_touched`` counts them."""
+        return None
+
+    @property
+    def init_touched(self) -> int:
+        """Data points that ``init`` reads."""
+        return 0
 
     def randomness(self, key: Array) -> Any:
         """Everything random in one step but the batches."""

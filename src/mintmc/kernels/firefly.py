@@ -27,11 +27,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from mintmc.acceptance.base import decide, impossible, log_uniform
+from mintmc.control.lower_bounds import Bound, change
 from mintmc.data import Batch, Rows
 from mintmc.energy import Tempered
-from mintmc.kernels import bounds
 from mintmc.kernels.base import Kernel
-from mintmc.kernels.bounds import Bound
 from mintmc.posterior import Params
 from mintmc.proposals import Point, Proposal, Tuning
 from mintmc.statistics import DATA_TOUCHED, DECIDED, Info, Statistic, counted
@@ -169,7 +168,7 @@ class FireflyKernel(Kernel):
         here = Read(index, jnp.sum(state.bright), state.gaps.at[index].get(mode="clip"))
         proposed = self._evaluate(there.theta, index, here.number, rows)
         of_bright = jnp.where(here.is_row, log_odds(proposed.gaps) - log_odds(here.gaps), 0).sum()
-        of_bound = bounds.change(self.bound, self.unravel(state.theta), self.unravel(there.theta))
+        of_bound = change(self.bound, self.unravel(state.theta), self.unravel(there.theta))
         of_prior = target.prior(there.theta) - target.prior(state.theta)
         ratio = of_prior + of_bound / target.temperature + of_bright + log_q
         info = decide(randomness.test, ratio, jnp.zeros_like(ratio))

@@ -59,7 +59,7 @@ class MetropolisKernel(Kernel):
     def init(self, theta: Array, batch: Batch) -> State:
         """The first state."""
         point = self.visit(theta, batch) if self.test.is_exact else Point(theta)
-        return State(point, self.test.remember(theta, batch, self.target))
+        return State(point, self.test.remember(theta, batch, self.target.informed(batch)))
 
     def advance(self, randomness: Randomness, state: State, batch: Batch, tuning: Any) -> tuple[State, Info]:
         """Propose, decide, move."""
@@ -67,19 +67,20 @@ class MetropolisKernel(Kernel):
         # On all data the target at the current state is known; on a fresh batch it is not.
         here = state.point if test.is_exact else self.visit(state.point.theta, batch)
         there, log_q = self.proposal.move(randomness.proposal, here, lambda theta: self.visit(theta, batch), tuning)
-        info, memory = test.decide(randomness.test, here, there, log_q, state.memory, batch, self.target)
+        target = self.target.informed(batch)
+        info, memory = test.decide(randomness.test, here, there, log_q, state.memory, batch, target)
         if not test.is_exact:
             info = impossible(info, ~self.target.model.is_possible(there.theta))
         kept = there if test.is_exact else Point(there.theta)
         moved = State(chosen(info["accepted"], kept, state.point), memory)
         if "data_touched" in info:
-            gradients = count.of(gradients_of(self.proposal) * self.batch_size)
+            gradients = count.of(gradients_of(self.proposal, self.target) * self.batch_size)
             info["data_touched"] = count.add(info["data_touched"], gradients)
         return moved, info | ({"energy": moved.point.density} if test.is_exact else {})
 
     def visit(self, theta: Array, batch: Batch) -> Point:
         """What the proposal and the test need to know of a state."""
-        return self.test.visit(theta, batch, self.target, self.proposal.uses_gradient)
+        return self.test.visit(theta, batch, self.target.informed(batch), self.proposal.uses_gradient)
 
     def position(self, state: State) -> Array:
         """Where a state is."""
@@ -106,7 +107,7 @@ class MetropolisKernel(Kernel):
     @property
     def touched(self) -> int | None:
         """Data points that one step reads; None where it varies."""
-        return self.test.rows_of_step(self.proposal, self.batch_size)
+        return self.test.rows_of_step(self.proposal, self.batch_size, self.target)
 
     @property
     def init_touched(self) -> int:

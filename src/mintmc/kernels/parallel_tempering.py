@@ -37,6 +37,7 @@ from mintmc.energy import Density, Model, Tempered
 from mintmc.kernels import metropolis
 from mintmc.kernels.base import Kernel
 from mintmc.kernels.metropolis import MetropolisKernel
+from mintmc.kernels.replicas import Lowest, count_round_trips, lower
 from mintmc.proposals import Point, Proposal, Tuning
 from mintmc.statistics import DATA_TOUCHED, DECIDED, ENERGY, Info, Statistic, counted
 
@@ -53,13 +54,6 @@ class State(NamedTuple):
     visited: Array  # (rungs,) by replica: 0 nothing, 1 the hottest rung last, 2 rung 0 after the hottest
     scan: Array
     lowest: Lowest
-
-
-class Lowest(NamedTuple):
-    """The lowest energy, above the reference, that any rung on all data has had, and the state there."""
-
-    energy: Array
-    theta: Array
 
 
 class Randomness(NamedTuple):
@@ -143,9 +137,9 @@ class ParallelTemperingKernel(Kernel):
         parity = state.scan % 2 if self.scheme == "deo" else randomness.coin
         tried = jnp.arange(self.rungs - 1) % 2 == parity
         after, swaps = self.swap(randomness.swap, moved, batch, tried)
-        visited, round_trips = _count_round_trips(after)
+        visited, round_trips = count_round_trips(after.visited, after.replica)
         energies = self._energies(state, after, batch)
-        lowest = _lower(state.lowest, energies[: self.exact], after.theta)
+        lowest = lower(state.lowest, energies[: self.exact], after.theta)
         after = after._replace(visited=visited, scan=state.scan + 1, lowest=lowest)
         unclear = tried & ~swaps["is_defined"]
         info = {name: local[name][0] for name in ("accepted", "acceptance_rate", "log_ratio_noise")} | {
@@ -337,20 +331,3 @@ def _one_more(tree: Any) -> Any:
 
 def _joined(decisions: Sequence[Info]) -> Info:
     return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *decisions)
-
-
-def _count_round_trips(state: State) -> tuple[Array, Array]:
-    """What every replica has visited, and whether one has come back to the hottest rung from rung 0."""
-    cold, hot = state.replica[0], state.replica[-1]
-    back = (state.visited[hot] == 2).astype(jnp.int32)
-    visited = state.visited.at[hot].set(1)
-    return visited.at[cold].set(jnp.where(visited[cold] > 0, 2, 0)), back
-
-
-def _lower(lowest: Lowest, energies: Array, theta: Array) -> Lowest:
-    """The lower of what was lowest and of the rungs with these exact energies, the first of ``theta``."""
-    if energies.size == 0:
-        return lowest
-    at = jnp.nanargmin(energies)
-    new = Lowest(energies[at], theta[at])
-    return jax.tree.map(partial(jnp.where, new.energy < lowest.energy), new, lowest)

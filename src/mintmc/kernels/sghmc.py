@@ -108,8 +108,8 @@ class SGHMCKernel(Kernel):
 
     @property
     def touched(self) -> int:
-        """The rows of its batch."""
-        return self.batch_size
+        """The rows of its batch, at the state and at the centre of an expansion if there is one."""
+        return self.batch_size * (1 + self.target.beside)
 
     def audited(self) -> Mapping[int, Kernel]:
         """Itself: how large its steps are is judged afterwards."""

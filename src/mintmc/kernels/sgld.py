@@ -91,8 +91,8 @@ class SGLDKernel(Kernel):
 
     @property
     def touched(self) -> int:
-        """The rows of its batch."""
-        return self.batch_size
+        """The rows of its batch, at the state and at the centre of an expansion if there is one."""
+        return self.batch_size * (1 + self.target.beside)
 
     def audited(self) -> Mapping[int, Kernel]:
         """Itself: how large its steps are is judged afterwards."""
@@ -111,7 +111,7 @@ def estimate_gradient(theta: Array, batch: Batch, target: Tempered) -> Array:
     """Gradient of the log target on the batch of this step; exact if that is all data."""
     if "all" in batch:
         return target.full_gradient(theta, batch["all"])[1]
-    return target.batch_gradient(theta, batch["gradient"])
+    return target.informed(batch).batch_gradient(theta, batch["gradient"])
 
 
 def settle(before: Any, after: Any, step_size: Array) -> tuple[Any, Info]:

@@ -1,5 +1,6 @@
 """Where a chain may go next: proposals q(theta -> theta')."""
 
+from mintmc.proposals.autoregressive import Autoregressive
 from mintmc.proposals.base import Point, Proposal, Visit
 from mintmc.proposals.custom import Custom
 from mintmc.proposals.hamiltonian import Hamiltonian
@@ -8,6 +9,7 @@ from mintmc.proposals.random_walk import RandomWalk
 from mintmc.proposals.tuning import Tuning, initial_scale
 
 __all__ = [
+    "Autoregressive",
     "Custom",
     "Hamiltonian",
     "Langevin",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from jax import Array
 
 from mintmc import check
-from mintmc.proposals.tuning import Tuning, check_preconditioner
+from mintmc.proposals.tuning import Preconditioner, Tuning, check_preconditioner
 
 
 class Point(NamedTuple):
@@ -26,12 +26,45 @@ Visit = Callable[[Array], Point]
 class Proposal(Protocol):
     """A proposal q(theta -> theta')."""
 
-    step_size: Any  # what was given; None to adapt it
-    target_acceptance: Any  # what adaptation aims at
-    preconditioner: Any  # what was given, or how to adapt it
-    uses_gradient: Any  # whether a visit must know the gradient
-    visits: Any  # states visited in one move, the starting one not counted
-    starts_apart: ClassVar[bool] = True  # whether any state may be a start
+    @property
+    def step_size(self) -> float | None:
+        """What was given; None to adapt it."""
+        ...
+
+    @property
+    def target_acceptance(self) -> float:
+        """What adaptation aims at."""
+        ...
+
+    @property
+    def preconditioner(self) -> Preconditioner:
+        """What was given, or how to adapt it."""
+        ...
+
+    @property
+    def uses_gradient(self) -> bool:
+        """Whether a visit must know the gradient."""
+        ...
+
+    @property
+    def visits(self) -> int:
+        """States visited in one move, the starting one not counted."""
+        ...
+
+    @property
+    def largest_step(self) -> float | None:
+        """The largest step size that means anything; None if any does."""
+        return None
+
+    @property
+    def is_around(self) -> bool:
+        """Whether it moves around the Laplace approximation of the target."""
+        return False
+
+    @property
+    def starts_apart(self) -> bool:
+        """Whether any state may be a start."""
+        return True
 
     def randomness(self, key: Array, dim: int, dtype: Any) -> Any:
         """All randomness of one move; it must not depend on the state, so that it can be drawn in bulk."""
@@ -51,6 +84,7 @@ class Proposal(Protocol):
 
     def check_against(self, params: Any) -> None:
         """Refuse params that it cannot move."""
+        return
 
 
 def check_proposal(proposal: Proposal) -> None:

@@ -7,7 +7,7 @@ midway would break reversibility (Betancourt 2015).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import jax
@@ -32,7 +32,8 @@ class Hamiltonian(Proposal):
     target_acceptance
         The mean acceptance rate that adaptation aims at.
     preconditioner
-        Inverse mass matrix: None, "diagonal" or "dense" (adapted in warm-up), or given.
+        Inverse mass matrix: None, "diagonal" or "dense" (adapted in warm-up), "laplace" (the inverse curvature at the
+        mode), or given.
 
     Examples
     --------
@@ -42,6 +43,7 @@ class Hamiltonian(Proposal):
     """
 
     step_size: float | None = None
+    _: KW_ONLY
     steps: int = 10
     target_acceptance: float = 0.65
     preconditioner: Preconditioner = None
@@ -63,7 +65,7 @@ class Hamiltonian(Proposal):
 
     def move(self, randomness: Array, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Array]:
         """The end of the trajectory."""
-        step, scale = tuning
+        step, scale = tuning.step_size, tuning.scale
 
         def leapfrog(_: int, carry: tuple[Point, Array]) -> tuple[Point, Array]:
             point, momentum = carry

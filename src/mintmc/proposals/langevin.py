@@ -7,7 +7,7 @@ one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import jax
@@ -29,7 +29,8 @@ class Langevin(Proposal):
     target_acceptance
         The mean acceptance rate that adaptation aims at.
     preconditioner
-        C: None, "diagonal" or "dense" (adapted in warm-up), or a vector of variances or a covariance matrix.
+        C: None, "diagonal" or "dense" (adapted in warm-up), "laplace" (the inverse curvature at the mode), or a vector
+        of variances or a covariance matrix.
 
     Examples
     --------
@@ -39,6 +40,7 @@ class Langevin(Proposal):
     """
 
     step_size: float | None = None
+    _: KW_ONLY
     target_acceptance: float = 0.5
     preconditioner: Preconditioner = None
 
@@ -54,7 +56,7 @@ class Langevin(Proposal):
 
     def move(self, randomness: Array, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Array]:
         """One step along the gradient, with noise."""
-        step, scale = tuning
+        step, scale = tuning.step_size, tuning.scale
         shift = 0.5 * step**2 * gather(scale, here.gradient) + step * randomness
         there = visit(here.theta + spread(scale, shift))
         back = -(shift + 0.5 * step**2 * gather(scale, there.gradient)) / step

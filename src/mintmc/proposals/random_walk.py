@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import jax
@@ -24,7 +24,8 @@ class RandomWalk(Proposal):
     target_acceptance
         The mean acceptance rate that adaptation aims at.
     preconditioner
-        None, "diagonal" or "dense" (adapted in warm-up), or a vector of variances or a covariance matrix.
+        None, "diagonal" or "dense" (adapted in warm-up), "laplace" (the inverse curvature at the mode), or a vector of
+        variances or a covariance matrix.
 
     Examples
     --------
@@ -34,6 +35,7 @@ class RandomWalk(Proposal):
     """
 
     step_size: float | None = None
+    _: KW_ONLY
     target_acceptance: float = 0.30
     preconditioner: Preconditioner = None
 

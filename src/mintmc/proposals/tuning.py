@@ -13,11 +13,14 @@ import numpy as np
 from jax import Array
 
 from mintmc import check
+from mintmc.control.laplace import Laplace
 
 ADAPTED = ("diagonal", "dense")
+LAPLACE = "laplace"
 
 Preconditioner = str | Any | None
-"""None, "diagonal" or "dense" (adapted in warm-up), a vector of variances or a covariance matrix (given)."""
+"""None, "diagonal" or "dense" (adapted in warm-up), "laplace" (the inverse curvature at the mode), a vector of
+variances or a covariance matrix (given)."""
 
 
 class Tuning(NamedTuple):
@@ -25,6 +28,7 @@ class Tuning(NamedTuple):
 
     step_size: Array
     scale: Array | None  # None, (d,) or (d, d) lower triangular
+    laplace: Laplace | None = None  # for proposals around it
 
 
 def spread(scale: Array | None, vector: Array) -> Array:
@@ -60,8 +64,9 @@ def check_preconditioner(value: Preconditioner) -> None:
     if value is None:
         return
     if isinstance(value, str):
-        if value not in ADAPTED:
-            raise ValueError(f"preconditioner must be None, 'diagonal', 'dense' or an array, got {check.shown(value)}")
+        if value not in (*ADAPTED, LAPLACE):
+            allowed = "None, 'diagonal', 'dense', 'laplace' or an array"
+            raise ValueError(f"preconditioner must be {allowed}, got {check.shown(value)}")
         return
     given = check.array("preconditioner", value, "a vector of variances or a covariance matrix", dims=(1, 2))
     got = check.shown(value)

@@ -71,6 +71,7 @@ class MoveAudit:
     impossible_moves: float  # moves to such states that batches would make
     undefined: int  # states drawn where it is not a number
     data_touched: int
+    tails: float = 0.0  # what skewness and kurtosis leave of the penalty, in the logarithm of an acceptance
 
     def to_json(self) -> dict[str, float]:
         """As plain numbers."""
@@ -84,14 +85,16 @@ class Trial(NamedTuple):
     thetas: np.ndarray  # (pairs, d)
     tunings: list[Any]  # Tuning, one for each
     draws: np.ndarray | None  # (draws, d) that tell location and scale; None takes `thetas`
+    controls: list[Any] | None = None  # Expansion, one for each, where the target is controlled
 
 
 class _Pairs(NamedTuple):
     """The two ends of every move, on every row of a table."""
 
     there: np.ndarray  # (pairs, d)
-    others: np.ndarray  # (pairs,) log prior and proposal ratios
+    others: np.ndarray  # (pairs,) log prior and proposal ratios, and whatever else needs no batch
     table: np.ndarray  # (pairs, rows, 2)
+    variance: np.ndarray  # (pairs,) of the differences of all rows
     skewness: np.ndarray  # (pairs,) of the differences of all rows
     kurtosis: np.ndarray
     impossible: np.ndarray  # (pairs, 2) whether the likelihood is zero at either end
@@ -124,7 +127,7 @@ def audit_moves(target: FlatTarget, trial: Trial, seed: int) -> MoveAudit:
     with np.errstate(invalid="ignore"):
         differences = pairs.table[..., 1].astype(float) - pairs.table[..., 0]
         exact = n_eff * differences.mean(axis=1) + pairs.others
-        noise = n_eff**2 * differences.var(axis=1, ddof=1) / kernel.batch_size * (1 - kernel.batch_size / rows)
+        noise = n_eff**2 * pairs.variance / kernel.batch_size * (1 - kernel.batch_size / n)
     decide = _decider(target, kernel, n_eff, rows, repeats, len(exact))
     # A variance that is a millionth of what it should be is rounding.
     forward = decide(pairs.table, pairs.others, 1e-6 * noise, 0)
@@ -133,6 +136,9 @@ def audit_moves(target: FlatTarget, trial: Trial, seed: int) -> MoveAudit:
     weight = np.where(np.isfinite(exact) & np.isfinite(noise), forward.rate, 0)
     mean = partial(_weighted_mean, weight=weight)
     unseen = 1 - kernel.batch_size / n
+    skewness = np.abs(pairs.skewness) / kernel.batch_size**0.5 * unseen**0.5
+    kurtosis = pairs.kurtosis / kernel.batch_size * unseen
+    tails = skewness * noise**1.5 / 6 + np.maximum(kurtosis, 0) * noise**2 / 24
     return MoveAudit(
         temperature=float(kernel.target.temperature),
         pairs=len(exact),
@@ -144,12 +150,13 @@ def audit_moves(target: FlatTarget, trial: Trial, seed: int) -> MoveAudit:
         log_ratio_noise=mean(noise),
         noise_known=mean(forward.noise) / max(mean(noise), 1e-30),
         without_variance=mean(forward.without_variance),
-        skewness=mean(np.abs(pairs.skewness)) / kernel.batch_size**0.5 * unseen**0.5,
-        excess_kurtosis=mean(pairs.kurtosis) / kernel.batch_size * unseen,
+        skewness=mean(skewness),
+        excess_kurtosis=mean(kurtosis),
         impossible=int(pairs.impossible[:, 0].sum()),
         impossible_moves=float(forward.rate[pairs.impossible[:, 1]].sum()),
         undefined=pairs.undefined,
-        data_touched=2 * len(exact) * min(n, _MOST_BLOCKS * _BLOCK),
+        data_touched=(2 + kernel.target.beside) * len(exact) * min(n, _MOST_BLOCKS * _BLOCK),
+        tails=mean(tails),
     )
 
 
@@ -190,23 +197,24 @@ def _propose(target: FlatTarget, trial: Trial, key: Array) -> _Pairs:
         numbers = kernel.proposal.randomness(key, kernel.dim, kernel.dtype)
         here = kernel.visit(theta, batch)
         there, log_q = kernel.proposal.move(numbers, here, lambda at: kernel.visit(at, batch), tuning)
-        return there.theta, log_q + kernel.target.prior(there.theta) - kernel.target.prior(theta)
+        return there.theta, log_q + kernel.target.informed(batch).known(theta, there.theta)
 
     propose = target.compiled(("audited move", identity(kernel)), lambda: jax.jit(move))
     moved = []
     for i, (theta, tuning) in enumerate(zip(trial.thetas, trial.tunings, strict=True)):
-        batch = {}
+        batch = {} if trial.controls is None else {"control": trial.controls[i]}
         if kernel.proposal.uses_gradient:
             batch["gradient"] = data.take(rng.choice(posterior.n, kernel.batch_size, replace=False))
         moved.append(propose(jax.random.fold_in(key, i), jnp.asarray(theta, kernel.dtype), tuning, batch))
     there, others = (np.stack([np.asarray(part[i]) for part in moved]) for i in range(2))
     ends = jnp.asarray(np.concatenate([trial.thetas, there]), kernel.dtype)
-    kept, moments = _on_all_rows(target, ends, rng)
+    kept, moments = _on_all_rows(target, kernel.target, ends, trial.controls, rng)
     count = len(there)
     return _Pairs(
         there=there,
         others=others.astype(float),
         table=np.stack([kept[:count], kept[count:]], axis=-1),
+        variance=moments.variance,
         skewness=moments.skewness,
         kurtosis=moments.kurtosis,
         impossible=np.isneginf(moments.lowest).reshape(2, count).T,
@@ -215,20 +223,34 @@ def _propose(target: FlatTarget, trial: Trial, key: Array) -> _Pairs:
 
 
 class _Moments(NamedTuple):
+    variance: np.ndarray
     skewness: np.ndarray
     kurtosis: np.ndarray  # excess
     lowest: np.ndarray  # log-likelihood of a row, by state; NaN if one is
 
 
-def _on_all_rows(target: FlatTarget, ends: Array, rng: np.random.Generator) -> tuple[Any, _Moments]:
-    """Log-likelihoods (state, row) of a random table of rows, and moments of the differences over all rows."""
+def _on_all_rows(
+    target: FlatTarget, tempered: Tempered, ends: Array, controls: list[Any] | None, rng: np.random.Generator
+) -> tuple[Any, _Moments]:
+    """Log-likelihoods (state, row) of a random table of rows, and moments of the differences over all rows.
+
+    Of a controlled target, log-likelihoods less their expansions.
+    """
     data: Any = target.posterior.data
     n, count, size = target.n, len(ends) // 2, min(_BLOCK, target.n)
-    each = target.model.each
-    evaluate = target.compiled(
-        ("at several states",),
-        lambda: jax.jit(lambda ends, rows: jax.lax.map(lambda theta: each(theta, rows), ends)),
-    )
+    known, of_end = _distinct(controls, count)
+
+    def at_all(rows: Any, ends: Array, known: Any) -> Array:
+        def at(end: tuple[Array, Array]) -> Array:
+            theta, which = end
+            given = {"control": jax.tree.map(lambda leaf: leaf[which], known)}
+            return tempered.informed(given).levels(theta, rows)
+
+        levels: Array = jax.lax.map(at, (ends, of_end))
+        return levels
+
+    kind = ("at several states", type(tempered), None if controls is None else tuple(of_end.tolist()), len(ends))
+    evaluate = target.compiled(kind, lambda: jax.jit(at_all))
     firsts = np.arange(0, n, size)
     if len(firsts) > _MOST_BLOCKS:
         firsts = firsts[np.linspace(0, len(firsts) - 1, _MOST_BLOCKS).astype(int)]
@@ -241,7 +263,7 @@ def _on_all_rows(target: FlatTarget, ends: Array, rng: np.random.Generator) -> t
     for first in firsts:
         # The last block is moved up to end at row n; what it shares with its neighbour is left out.
         start = min(int(first), n - size)
-        values = np.asarray(evaluate(ends, data.read(start, start + size)))[:, first - start :]
+        values = np.asarray(evaluate(data.read(start, start + size), ends, known))[:, first - start :]
         inside = slice(*np.searchsorted(where, [first, first + size]))
         kept[:, inside] = values[:, where[inside] - first]
         lowest = np.minimum(lowest, values.min(axis=1))
@@ -253,17 +275,27 @@ def _on_all_rows(target: FlatTarget, ends: Array, rng: np.random.Generator) -> t
             powers = (np.ones_like(squares), differences, squares, squares * differences, squares**2)
             sums += [power.sum(axis=1) for power in powers]
     with np.errstate(invalid="ignore", divide="ignore"):
-        skewness, kurtosis = _shape(sums)
-    return kept[:, rng.permutation(len(where))], _Moments(skewness, kurtosis, lowest)
+        variance, skewness, kurtosis = _shape(sums)
+    return kept[:, rng.permutation(len(where))], _Moments(variance, skewness, kurtosis, lowest)
 
 
-def _shape(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Skewness and excess kurtosis from sums of powers 0 to 4."""
+def _distinct(controls: list[Any] | None, count: int) -> tuple[Any, Array]:
+    """The expansions that differ, stacked, and which of them each of the 2 * count ends goes by."""
+    if controls is None:
+        return None, jnp.zeros(2 * count, jnp.int32)
+    by_id = {id(control): control for control in controls}
+    order = {name: i for i, name in enumerate(by_id)}
+    which = [order[id(control)] for control in controls]
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *by_id.values()), jnp.asarray(which + which, jnp.int32)
+
+
+def _shape(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Variance, skewness and excess kurtosis from sums of powers 0 to 4."""
     m1, m2, m3, m4 = sums[1:] / sums[0]
     variance = np.maximum(m2 - m1**2, 1e-30)
     third = m3 - 3 * m1 * m2 + 2 * m1**3
     fourth = m4 - 4 * m1 * m3 + 6 * m1**2 * m2 - 3 * m1**4
-    return third / variance**1.5, fourth / variance**2 - 3
+    return variance * sums[0] / np.maximum(sums[0] - 1, 1), third / variance**1.5, fourth / variance**2 - 3
 
 
 def _repeats(kernel: MetropolisKernel) -> int:
@@ -314,11 +346,13 @@ def _decider(
 
     def decide(table: np.ndarray, others: np.ndarray, least: np.ndarray, way: int) -> _Counts:
         keys = jax.random.split(jax.random.key(way), shape)
-        numbers = _over(lambda key: test.randomness(key, dtype), keys)
+        numbers = flat.compiled(
+            ("audited numbers", identity(test)), lambda: _over(lambda key: test.randomness(key, dtype), len(shape))
+        )(keys)
         rng = np.random.default_rng(way)
+        tickets_of = flat.compiled(("audited tickets", rows), lambda: _over(uniform.ticket, len(shape)))
         tickets = {
-            role: _over(uniform.ticket, keys) if role == "stream" else _places(rng, shape, size, rows)
-            for role in test.roles
+            role: tickets_of(keys) if role == "stream" else _places(rng, shape, size, rows) for role in test.roles
         }
         arrays = (given.astype(dtype) for given in (table, others, least))
         counts = decide_all(*arrays, numbers, tickets)
@@ -327,10 +361,11 @@ def _decider(
     return decide
 
 
-def _over(function: Callable[[Array], Any], keys: Array) -> Any:
-    for _ in range(keys.ndim):
+def _over(function: Callable[[Array], Any], dims: int) -> Callable[[Array], Any]:
+    """The function of one key as a function of an array of keys."""
+    for _ in range(dims):
         function = jax.vmap(function)
-    return jax.jit(function)(keys)
+    return jax.jit(function)
 
 
 def _runs(size: int, rows: int) -> tuple[int, int]:

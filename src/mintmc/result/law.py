@@ -20,6 +20,10 @@ SURE = 3.0
 MAX_WITHOUT_VARIANCE = 0.01
 MAX_IMPOSSIBLE = 0.01
 """Moves to states of likelihood zero that batches would make, of all that were audited."""
+MAX_TAILS = 0.1
+"""Of the logarithm of an acceptance probability, that a penalty for normal noise leaves."""
+MAX_BEYOND = 3.0
+"""Distances from the centre at which draws were made, over those at which moves were checked."""
 MIN_STEPS_PER_DEVIATION = 3.0
 """Neighbouring floats in a standard deviation of the draws; with 3 the grid adds 1% to the variance."""
 
@@ -36,10 +40,17 @@ def law_numbers(tree: Any) -> dict[str, float]:
     named = {}
     for entry in audits(tree):
         if "bias" in entry:
-            named["expected bias, standard deviations"] = entry["bias"]
-        named["expected error of the spread"] = entry["spread"]
+            named["expected_bias"] = entry["bias"]
+        named["expected_spread"] = entry["spread"]
         if "skewness" in entry:
-            named["skewness of the log ratio"] = entry["skewness"]
+            named["ratio_skewness"] = entry["skewness"]
+        if "controlled" in entry:
+            named["residual_noise"] = entry["log_ratio_noise"]
+            named["ratio_kurtosis"] = entry["excess_kurtosis"]
+        if "distance" in entry:
+            named["centre_distance"] = entry["distance"]
+            named["centre_farthest"] = entry["farthest"]
+            named["centre_checked"] = entry["checked"]
     return named
 
 
@@ -72,6 +83,18 @@ def _about_audit(entry: dict[str, Any], where: str, names: list[str]) -> Iterato
         yield (
             f"{entry['without_variance']:.0%} of the batches of {where} show no variance where there is some (rare "
             f"events?), so their noise is taken for none: {advice}"
+        )
+    if "controlled" in entry and not entry["tails"] <= MAX_TAILS:
+        yield (
+            f"the residuals of {where} are heavy-tailed: few rows make up its noise of {entry['log_ratio_noise']:.2g} "
+            f"(skewness {entry['skewness']:.2g}, excess kurtosis {entry['excess_kurtosis']:.2g} of the ratio over "
+            "batches), most batches miss them, and the penalty cannot make up for that: use a larger batch"
+        )
+    if entry.get("farthest", 0) > MAX_BEYOND * entry.get("checked", np.inf):
+        yield (
+            f"draws of {where} were up to {entry['farthest']:.1f} standard deviations from the expansion's centre, "
+            f"its moves were checked up to {entry['checked']:.1f}: its noise is not known out there; run longer, or "
+            "start chains apart"
         )
     shape = f"(ratios over batches: skewness {entry['skewness']:.2g}, excess kurtosis {entry['excess_kurtosis']:.2g})"
     bias, error = abs(entry["bias"]), entry["bias_error"]

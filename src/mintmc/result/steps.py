@@ -12,13 +12,15 @@ their variances, on average over all directions.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mintmc.energy import Tempered
+from mintmc.control import Expansion, residual_gradient
+from mintmc.energy import Model, Tempered
 from mintmc.kernels.sghmc import SGHMCKernel
 from mintmc.kernels.sgld import SGLDKernel
 from mintmc.posterior import Posterior
@@ -28,18 +30,33 @@ MOST_PARAMETERS = 200
 _ROWS_FOR_NOISE = 2**14
 _BLOCK = 2**13
 _DRAWS_ASKED = 64
+_STATES_FOR_NOISE = 8
 
 
 def audit_steps(
-    posterior: Posterior, kernel: SGLDKernel | SGHMCKernel, draws: np.ndarray, step_size: float, seed: int
+    posterior: Posterior,
+    kernel: SGLDKernel | SGHMCKernel,
+    draws: np.ndarray,
+    step_size: float,
+    seed: int,
+    control: Expansion | None = None,
 ) -> dict[str, Any]:
-    """The error of the spread: in the direction where it is largest, or (``equipartition``) on average over all."""
+    """The error of the spread: in the direction where it is largest, or (``equipartition``) on average over all.
+
+    ``control`` is the expansion of a controlled target.
+    """
     facts = {"step_size": step_size, "temperature": float(kernel.target.temperature)}
     if kernel.dim > MOST_PARAMETERS:
         return {**facts, **_equipartition(posterior, kernel, draws)}
     centre = jnp.asarray(draws.mean(axis=0), kernel.dtype)
     precision = _precision(posterior, kernel.target, centre)
-    noise = _gradient_noise(posterior, kernel, centre, seed)
+    if control is None:
+        noise = _gradient_noise(posterior, kernel, centre, seed)
+    else:
+        # Residuals vanish at the centre: asked for where the draws are.
+        some = draws[np.linspace(0, len(draws) - 1, min(_STATES_FOR_NOISE, len(draws)), dtype=int)]
+        states = [jnp.asarray(state, kernel.dtype) for state in some]
+        noise = np.mean([_gradient_noise(posterior, kernel, state, seed, control) for state in states], axis=0)
     facts["data_touched"] = kernel.dim * posterior.n + min(posterior.n, _ROWS_FOR_NOISE)
     values, vectors = np.linalg.eigh(np.nan_to_num(precision))
     if values[0] <= 0:
@@ -86,17 +103,27 @@ def _precision(posterior: Posterior, target: Tempered, centre: Any) -> np.ndarra
     return -(total / float(target.temperature) + prior)
 
 
-def _gradient_noise(posterior: Posterior, kernel: SGLDKernel | SGHMCKernel, centre: Any, seed: int) -> np.ndarray:
-    """The covariance, over the choice of batch, of the gradient of log pi_T."""
+def _gradient_noise(
+    posterior: Posterior, kernel: SGLDKernel | SGHMCKernel, theta: Any, seed: int, control: Expansion | None = None
+) -> np.ndarray:
+    """The covariance, over the choice of batch, of the gradient of log pi_T at a state."""
     n, m, target = posterior.n, kernel.batch_size, kernel.target
     if m == n:
         return np.zeros((kernel.dim, kernel.dim))
     data: Any = posterior.data
     some = np.random.default_rng(seed).choice(n, min(n, _ROWS_FOR_NOISE), replace=False)
-    each = jax.vmap(jax.grad(target.model.log_likelihood), (None, 0))
-    gradients = np.asarray(jax.jit(each)(centre, data.take(some)), np.float64)
-    covariance: Any = np.atleast_2d(np.cov(gradients.T))
-    return (n / float(target.temperature)) ** 2 * covariance / m * (1 - m / n)
+    each = jax.vmap(partial(_row_gradient, target.model, control), (None, 0))
+    gradients = np.asarray(jax.jit(each)(theta, data.take(some)), np.float64)
+    covariance: np.ndarray = np.atleast_2d(np.cov(gradients.T))
+    scaled: np.ndarray = (n / float(target.temperature)) ** 2 * covariance / m * (1 - m / n)
+    return scaled
+
+
+def _row_gradient(model: Model, control: Expansion | None, theta: Any, datum: Any) -> Any:
+    """The gradient of one row's log-likelihood, less its expansion if there is one."""
+    if control is None:
+        return jax.grad(model.log_likelihood)(theta, datum)
+    return residual_gradient(model, control, theta, jax.tree.map(lambda leaf: leaf[None], datum))
 
 
 def _stationary(update: np.ndarray, pushed: np.ndarray) -> np.ndarray:

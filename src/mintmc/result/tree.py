@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from mintmc.store.encode import encode
 
 if TYPE_CHECKING:
     import xarray
@@ -137,7 +139,7 @@ def _attributes(facts: RunFacts) -> dict[str, Any]:
         "inference_library_version": version("mintmc"),
         "jax_version": jax.__version__,
         "sampler": type(facts.sampler).__name__,
-        "sampler_settings": json.dumps(_settings(facts.sampler)),
+        "sampler_settings": json.dumps(encode(facts.sampler)),
         "n": facts.n,
         "temperature": facts.temperature,
         "seed": facts.seed,
@@ -146,12 +148,3 @@ def _attributes(facts: RunFacts) -> dict[str, Any]:
         **{f"{name}_time": seconds for name, seconds in facts.timings.items()},
         **facts.others,
     }
-
-
-def _settings(value: Any) -> Any:
-    """Settings as JSON: dataclasses by field, functions and arrays by how they print."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {"kind": type(value).__name__} | {name: _settings(v) for name, v in vars(value).items()}
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    return getattr(value, "__qualname__", None) or repr(value)

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from mintmc.control import Laplace
 from mintmc.proposals import Proposal, Tuning, initial_scale
 from mintmc.proposals.tuning import ADAPTED
 
@@ -36,14 +37,17 @@ class Adaptation(NamedTuple):
     since_restart: Array
     moments: Moments | None
     scale: Array | None
+    laplace: Laplace | None = None  # of a proposal that needs it: given, never adapted
 
 
-def start(proposal: Any, theta: Array, first_step: float | Array) -> Adaptation:
+def start(proposal: Any, theta: Array, first_step: float | Array, laplace: Laplace | None = None) -> Adaptation:
     """The state of adaptation before the first step; one for each rung if there is a first step for each."""
     if jnp.ndim(first_step):
         return jax.vmap(lambda step: start(proposal, theta, step))(jnp.asarray(first_step, theta.dtype))
     dim, dtype = theta.size, theta.dtype
     scale = initial_scale(proposal.preconditioner, dim, dtype)
+    if laplace is not None:
+        scale, first_step = laplace.factor, 1.0
     step = proposal.step_size if proposal.step_size is not None else first_step * proposal.unit_step(dim)
     if scale is not None and not isinstance(proposal.preconditioner, str) and proposal.step_size is None:
         step = proposal.unit_step(dim)
@@ -51,14 +55,18 @@ def start(proposal: Any, theta: Array, first_step: float | Array) -> Adaptation:
     moments = None
     if scale is not None and _adapts_scale(proposal):
         moments = Moments(jnp.zeros((), dtype), jnp.zeros(dim, dtype), jnp.zeros_like(scale))
-    return Adaptation(log_step, log_step, jnp.zeros((), dtype), moments, scale)
+    around = laplace if proposal.is_around else None
+    # Where moves are around it, its factor is all the scale there is.
+    scale = None if around is not None else scale
+    return Adaptation(log_step, log_step, jnp.zeros((), dtype), moments, scale, around)
 
 
 def tuning(adaptation: Adaptation | None, final: bool) -> Tuning | None:
     """The tuning to use for a step of warm-up, or (``final``) for all draws after it; None if nothing is adapted."""
     if adaptation is None:
         return None
-    return Tuning(jnp.exp(adaptation.average if final else adaptation.log_step), adaptation.scale)
+    step = jnp.exp(adaptation.average if final else adaptation.log_step)
+    return Tuning(step, adaptation.scale, adaptation.laplace)
 
 
 def update(
@@ -74,6 +82,8 @@ def update(
         time = adaptation.since_restart + 1
         gain = time**-0.6 / (target * (1 - target))
         log_step = adaptation.log_step + gain * (acceptance_rate - target)
+        if (largest := proposal.largest_step) is not None:
+            log_step = jnp.minimum(log_step, jnp.log(jnp.asarray(largest, log_step.dtype)))
         average = adaptation.average + time**-0.75 * (log_step - adaptation.average)
         adaptation = adaptation._replace(log_step=log_step, average=average, since_restart=time)
     if not _adapts_scale(proposal):

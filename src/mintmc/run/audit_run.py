@@ -14,7 +14,7 @@ import numpy as np
 from mintmc.kernels.metropolis import MetropolisKernel
 from mintmc.posterior import FlatTarget
 from mintmc.result.audit import FEWEST_PAIRS, Trial, audit_moves, pair_count
-from mintmc.result.diagnose import draws_group
+from mintmc.result.reading import draws_group
 from mintmc.result.steps import audit_steps
 from mintmc.result.tree import variables
 from mintmc.run.protocol import Standing
@@ -49,10 +49,29 @@ def audit_run(
 def _audit(target: FlatTarget, kernel: Any, standing: Standing, tree: Any, seed: int) -> dict[str, Any]:
     if not isinstance(kernel, MetropolisKernel):
         step = float(tree["sample_stats"]["step_size"].mean())
-        return audit_steps(target.posterior, kernel, _flat(tree, target), step, seed)
+        control = None if standing.centres is None else standing.centres[0].expansion
+        return audit_steps(target.posterior, kernel, _flat(tree, target), step, seed, control)
     in_place = tree is None or "ladder" in tree.children
     trial = _of_rung(kernel, standing) if in_place else _of_draws(target, kernel, standing, tree)
-    return audit_moves(target, trial, seed).to_json()
+    found = audit_moves(target, trial, seed).to_json()
+    return found if standing.centres is None else {**found, **_distances(standing, trial)}
+
+
+def _distances(standing: Standing, trial: Trial) -> dict[str, float]:
+    """How far from the centres draws were, and how far away moves were checked, in standard deviations."""
+    normals = [centre.laplace for centre in standing.centres or () if centre.laplace is not None]
+    if not normals or trial.draws is None:
+        return {"controlled": 1.0}
+    # By the nearest centre: chains may be in different modes.
+    draws, checked = (
+        np.min([normal.distance(states) for normal in normals], axis=0) for states in (trial.draws, trial.thetas)
+    )
+    return {
+        "controlled": 1.0,
+        "distance": float(np.sqrt(np.mean(draws**2))),
+        "farthest": float(draws.max()),
+        "checked": float(checked.max()),
+    }
 
 
 def _of_draws(target: FlatTarget, kernel: MetropolisKernel, standing: Standing, tree: Any) -> Trial:
@@ -64,7 +83,8 @@ def _of_draws(target: FlatTarget, kernel: MetropolisKernel, standing: Standing, 
     draw = ((np.arange(count) + 0.5) / count * length).astype(int)
     at = np.unique(draw)
     thetas = _flat(tree, target, at).reshape(chains, len(at), -1)[chain, np.searchsorted(at, draw)]
-    return Trial(kernel, thetas, [standing.tunings[c] for c in chain], _flat(tree, target))
+    controls = None if standing.centres is None else [standing.centres[c].expansion for c in chain]
+    return Trial(kernel, thetas, [standing.tunings[c] for c in chain], _flat(tree, target), controls)
 
 
 def _flat(tree: Any, target: FlatTarget, at: np.ndarray | None = None) -> np.ndarray:
@@ -81,4 +101,6 @@ def _of_rung(kernel: MetropolisKernel, standing: Standing) -> Trial:
     """Several moves from where each chain stands."""
     chains = len(standing.thetas)
     chain = np.arange(max(FEWEST_PAIRS, chains)) % chains
-    return Trial(kernel, np.stack([standing.thetas[c] for c in chain]), [standing.tunings[c] for c in chain], None)
+    thetas, tunings = np.stack([standing.thetas[c] for c in chain]), [standing.tunings[c] for c in chain]
+    controls = None if standing.centres is None else [standing.centres[c].expansion for c in chain]
+    return Trial(kernel, thetas, tunings, None, controls)

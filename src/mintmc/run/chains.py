@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -25,6 +27,7 @@ from mintmc.run.keys import Purpose, ints
 from mintmc.run.program import Programs
 from mintmc.run.protocol import Run, Session, Standing
 from mintmc.run.task import Task, compile_program
+from mintmc.run.workers import workers
 from mintmc.statistics import Info, total, unpacked
 
 _SECONDS_PER_STRETCH = 0.4
@@ -67,6 +70,35 @@ class Watcher(Protocol):
         ...
 
 
+class Centres(Protocol):
+    """What chains know of the target around centres: found before the first step, reconsidered in warm-up."""
+
+    kernel: Any  # of one chain; another one after `reconsider` or `restore` if its batches have another size
+    of_chain: Any  # a list of Centre: expansion and Laplace approximation, either of which may be None
+    rows_read: Any  # to find them
+    is_controlled: Any  # whether steps are given the expansion
+
+    def reconsider(self, states: list[Any], tunings: list[Any]) -> list[int]:
+        """Half-way through warm-up: give chains that wandered off a centre of their own; says which."""
+        ...
+
+    def checkpoint(self) -> Any:
+        """What a run must find again."""
+        ...
+
+    def restore(self, checkpoint: Any) -> None:
+        """Go on with the centres of a checkpoint."""
+        ...
+
+    def facts(self) -> dict[str, Any]:
+        """What the tree should know."""
+        ...
+
+    def said(self) -> str:
+        """One line about them."""
+        ...
+
+
 class ChainRun(Run):
     """Where a run stands: its chains, the current shuffle, and the draws not yet taken.
 
@@ -84,8 +116,8 @@ class ChainRun(Run):
         What the outline says of the target.
     setup_touched
         Data that were read before the chains began.
-    supplies
-        What every step reads as it is, by the part it plays.
+    centres
+        Around which each chain knows the target; None if nothing is known.
     """
 
     def __init__(
@@ -98,25 +130,28 @@ class ChainRun(Run):
         watcher: Watcher | None = None,
         about: str | None = None,
         setup_touched: int = 0,
-        supplies: dict[str, Any] | None = None,
+        centres: Centres | None = None,
     ):
-        self.task, self.kernel, self.crew, self.watcher = task, kernel, task.crew, watcher
+        self.task, self.crew, self.watcher, self.centres = task, task.crew, watcher, centres
         self.about = about or f"T = {float(kernel.temperatures):.4g}"
-        self.name, self.supplies = name, supplies
+        self.name, self.capacity = name, record_capacity(task.target.dim)
         posterior = task.target.posterior
         self.reader = RowReader(posterior.data, batching, task.seed, posterior.beside)
-        self.largest = max((size for role, size in kernel.batches.items() if role != "all"), default=0)
-        self.steps_per_shuffle = self.reader.steps_per_shuffle(kernel.batches)
-        capacity = record_capacity(task.target.dim)
-        self.capacity = capacity
-        batches = self.reader.batching(kernel.batches)
-        self.programs = Programs(kernel, batches, task.thin, capacity, task.warmup, task.target.dim)
-        self.epoch = -1
-        self._shuffle(0)
+        self._prepare(kernel)
         self.warmed = self.drawn = self.taken = 0
         self.warmup_totals = np.zeros((task.chains, 2))  # acceptance rates, data touched
         self.setup_touched = [setup_touched] + [0] * (task.chains - 1)
         self.totals: dict[str, np.ndarray] = {}
+
+    def _prepare(self, kernel: Kernel) -> None:
+        """The programs of a kernel, and the rows that its batches are drawn from."""
+        task, self.kernel = self.task, kernel
+        self.largest = max((size for role, size in kernel.batches.items() if role != "all"), default=0)
+        self.steps_per_shuffle = self.reader.steps_per_shuffle(kernel.batches)
+        batches = self.reader.batching(kernel.batches)
+        self.programs = Programs(kernel, batches, task.thin, self.capacity, task.warmup, task.target.dim)
+        self.epoch = -1
+        self._shuffle(0)
 
     @property
     def lanes(self) -> int:
@@ -130,7 +165,8 @@ class ChainRun(Run):
         steps = f" of {task.thin} steps" if task.thin > 1 else ""
         chains = f"{task.chains} {'chain' if task.chains == 1 else 'chains'}"
         work = f"{task.warmup:,} warm-up + {task.draws:,} draws{steps} each"
-        return f"{self.name}: {self.about}, {chains}, {work}; compiling"
+        found = "" if self.centres is None else f"\n{self.centres.said()}"
+        return f"{self.name}: {self.about}, {chains}, {work}; compiling{found}"
 
     @property
     def is_full(self) -> bool:
@@ -139,39 +175,51 @@ class ChainRun(Run):
 
     def compile(self, session: Session, room: int) -> None:
         """Start the chains and compile the programs that run them, unless that was done before."""
-        task, programs, target = self.task, self.programs, self.task.target
-        kind = (identity(programs), task.sharers, jax.tree.structure(self.rows))
-        start = target.compiled(("init", kind), lambda: jax.jit(self.crew.program(programs.init)))
+        task, programs = self.task, self.programs
+        kind = self._kind
+        start = task.target.compiled(("init", kind), lambda: jax.jit(self.crew.program(programs.init)))
         first_step = task.first_step(self.kernel.temperatures)
         self.states = []
         for chain, theta in enumerate(task.thetas):
             given = self.crew.given((task.key(Purpose.start, chain), theta))
-            state = self.crew.taken(start(*given, self.rows))
+            state = self.crew.taken(start(*given, self._supplied(chain)))
             adaptation = None
             if self.kernel.proposal is not None:
-                adaptation = adapt.start(self.kernel.proposal, theta, first_step)
+                adaptation = adapt.start(self.kernel.proposal, theta, first_step, self._laplace(chain))
             self.states.append(LaneState(state, adaptation, adapt.tuning(adaptation, final=True)))
         if self.watcher is not None:
             read = self.watcher.begin([state.state for state in self.states])
             self.setup_touched = [a + b for a, b in zip(self.setup_touched, read, strict=True)]
-        state, adaptation, tuning = self.states[0]
-        others = (*self.crew.given((task.key(Purpose.draw, 0), *ints(0, 0))), self.rows)
-        kinds: list[tuple[Any, Any]] = [(programs.warm, adaptation)] if task.warmup else []
-        kinds.append((programs.draw, tuning))
-        shapes = _shapes((state, adaptation, others))
-
-        def build(function: Any, step: Any) -> Any:
-            program, given = self.crew.program(function), self.crew.given((state, step))
-            return target.compiled((function.__name__, kind, shapes), lambda: compile_program(program, *given, *others))
-
-        compiling = [session.pool.submit(build, function, step) for function, step in kinds]
-        self.warm_program, self.draw_program = compiling[0].result(), compiling[-1].result()
+        self._compile(session.pool)
         touched = self.kernel.touched and self.kernel.touched * task.thin
         record = self.draw_program.out_info[1]
         self.kept = Draws.empty(task.chains, room, self.kernel.statistics, record, touched)
         for each, shape in shapes_of(self.kernel.statistics, record).items():
             if each.kept == "total":
                 self.totals[each.name] = np.zeros((task.chains, *shape))
+
+    @property
+    def _kind(self) -> Any:
+        """What tells the programs of this run from those of others."""
+        return identity(self.programs), self.task.sharers, jax.tree.structure(self._supplied(0))
+
+    def _compile(self, pool: ThreadPoolExecutor) -> None:
+        """The programs of warm-up and of draws."""
+        task, kind = self.task, self._kind
+        state, adaptation, tuning = self.states[0]
+        others = (*self.crew.given((task.key(Purpose.draw, 0), *ints(0, 0))), self._supplied(0))
+        kinds: list[tuple[Any, Any]] = [(self.programs.warm, adaptation)] if task.warmup else []
+        kinds.append((self.programs.draw, tuning))
+        shapes = _shapes((state, adaptation, others))
+
+        def build(function: Any, step: Any) -> Any:
+            program, given = self.crew.program(function), self.crew.given((state, step))
+            return task.target.compiled(
+                (function.__name__, kind, shapes), lambda: compile_program(program, *given, *others)
+            )
+
+        compiling = [pool.submit(build, function, step) for function, step in kinds]
+        self.warm_program, self.draw_program = compiling[0].result(), compiling[-1].result()
 
     def warm_up(self, session: Session) -> Iterator[None]:
         """Adapt every chain's step size and preconditioner, then freeze them."""
@@ -180,7 +228,7 @@ class ChainRun(Run):
         def run(chain: int, first: int, last: int) -> float:
             state, adaptation, tuning = self.states[chain]
             given = self.crew.given((state, adaptation, self.task.key(Purpose.warmup, chain), *ints(first, last)))
-            state, adaptation, totals = self.crew.taken(self.warm_program(*given, self.rows))
+            state, adaptation, totals = self.crew.taken(self.warm_program(*given, self._supplied(chain)))
             accepted = count.rate_total(totals.acceptance)
             self.warmup_totals[chain] += accepted, count.total(totals.touched)
             self.states[chain] = LaneState(state, adaptation, tuning)
@@ -188,11 +236,38 @@ class ChainRun(Run):
                 self.watcher.note(chain, state, None)
             return float(accepted) / (last - first)
 
-        for last in self._stretches(session, "warm-up", self.warmed, warmup, lambda: warmup, 1, 0, run):
-            self.warmed = last
-            yield
+        # Chains that have wandered off by then get another centre.
+        halves = [warmup] if self.centres is None else [warmup // 2, warmup]
+        for end in halves:
+            if self.warmed > end or (self.warmed == end and end == warmup):
+                continue
+            for last in self._stretches(session, "warm-up", self.warmed, end, partial(int, end), 1, 0, run):
+                self.warmed = last
+                yield
+            if self.warmed < end:
+                return
+            if end < warmup:
+                self._reconsider(session.pool)
         if self.warmed == warmup and self.drawn == 0:
             self.states = [s._replace(tuning=adapt.tuning(s.adaptation, final=True)) for s in self.states]
+
+    def _reconsider(self, pool: ThreadPoolExecutor) -> None:
+        """Give chains that have wandered off a new centre, and all of them a larger batch if they need one."""
+        assert self.centres is not None
+        states = [self.kernel.position(s.state) for s in self.states]
+        tunings = [adapt.tuning(s.adaptation, final=True) for s in self.states]
+        for chain in self.centres.reconsider(states, tunings):
+            lane = self.states[chain]
+            if lane.adaptation is not None:
+                adaptation = adapt.start(self.kernel.proposal, states[chain], 1.0, self._laplace(chain))
+                self.states[chain] = lane._replace(adaptation=adaptation)
+        self._follow_centres(pool)
+
+    def _follow_centres(self, pool: ThreadPoolExecutor) -> None:
+        """The same chains, with batches of another size if their centres ask for it."""
+        if self.centres is not None and self.centres.kernel is not self.kernel:
+            self._prepare(self.centres.kernel)
+            self._compile(pool)
 
     def collect(self, session: Session) -> Iterator[None]:
         """Make the draws."""
@@ -201,7 +276,7 @@ class ChainRun(Run):
         def run(chain: int, first: int, last: int) -> float:
             state, adaptation, tuning = self.states[chain]
             given = self.crew.given((state, tuning, task.key(Purpose.draw, chain), *ints(first, last)))
-            state, record = self.crew.taken(self.draw_program(*given, self.rows))
+            state, record = self.crew.taken(self.draw_program(*given, self._supplied(chain)))
             theta, values = unpacked(declared, jax.tree.map(lambda leaf: np.asarray(leaf)[: last - first], record))
             self.kept.write(chain, first - self.taken, theta, values, declared)
             self._add_up(chain, values)
@@ -229,13 +304,18 @@ class ChainRun(Run):
     def checkpoint(self) -> Any:
         """Everything that the rest of the run depends on, as a pytree of arrays."""
         watched = None if self.watcher is None else self.watcher.checkpoint()
-        return np.array([self.warmed, self.drawn]), self.states, self.warmup_totals, self.totals, watched
+        centres = None if self.centres is None else self.centres.checkpoint()
+        return np.array([self.warmed, self.drawn]), self.states, self.warmup_totals, self.totals, watched, centres
 
     def restore(self, checkpoint: Any) -> None:
         """Go on from a checkpoint."""
-        at, self.states, self.warmup_totals, self.totals, watched = checkpoint
+        at, self.states, self.warmup_totals, self.totals, watched, centres = checkpoint
         if self.watcher is not None:
             self.watcher.restore(watched)
+        if self.centres is not None:
+            self.centres.restore(centres)
+            with workers(1) as pool:
+                self._follow_centres(pool)
         self.warmed, self.drawn = (int(number) for number in at)
         self.taken = self.drawn
 
@@ -247,21 +327,36 @@ class ChainRun(Run):
         tunings = [s.tuning for s in self.states]
         steps = (self.kernel.touched or 0) * self.task.warmup
         setup = self.kernel.init_touched + np.array(self.setup_touched) + steps + self.warmup_totals[:, 1]
+        setup[0] += 0 if self.centres is None else self.centres.rows_read
         defined = self.totals["is_defined"].sum()
         return {
             "undefined_moves": int(self.drawn * self.task.chains - defined),
             "step_size": [np.asarray(t.step_size).tolist() for t in tunings if t is not None],
             "data_touched_setup": setup.astype(int).tolist(),
             "warmup_acceptance_rate": float(self.warmup_totals[:, 0].mean() / max(self.task.warmup, 1)),
-        } | ({} if self.watcher is None else self.watcher.facts(self.totals))
+            **({} if self.centres is None else self.centres.facts()),
+            **({} if self.watcher is None else self.watcher.facts(self.totals)),
+        }
 
     def standings(self) -> dict[int, Standing]:
         """Where the chains stand on every rung that moves on batches."""
         found = {}
         for rung, kernel in self.kernel.audited().items():
             stands = [self.kernel.of_rung(s.state, s.tuning, rung) for s in self.states]
-            found[rung] = Standing(kernel, [np.asarray(theta) for theta, _ in stands], [tuning for _, tuning in stands])
+            thetas, tunings = [np.asarray(theta) for theta, _ in stands], [tuning for _, tuning in stands]
+            is_controlled = self.centres is not None and self.centres.is_controlled
+            centres = self.centres.of_chain if self.centres is not None and is_controlled else None
+            found[rung] = Standing(kernel, thetas, tunings, centres)
         return found
+
+    def _laplace(self, chain: int) -> Any:
+        return None if self.centres is None else self.centres.of_chain[chain].laplace
+
+    def _supplied(self, chain: int) -> Any:
+        """What the steps of a chain read."""
+        if self.centres is None or not self.centres.is_controlled:
+            return self.rows
+        return Supplied(self.rows, {"control": self.centres.of_chain[chain].expansion})
 
     def _add_up(self, chain: int, values: Info) -> None:
         """Keep count of what is reported of the whole run."""
@@ -305,9 +400,7 @@ class ChainRun(Run):
     def _shuffle(self, epoch: int) -> None:
         """Have the rows of an epoch at hand."""
         if epoch != self.epoch:
-            rows = self.reader.rows(epoch, self.largest)
-            rows = rows if self.supplies is None else Supplied(rows, self.supplies)
-            self.rows, self.epoch = self.crew.given(rows), epoch
+            self.rows, self.epoch = self.crew.given(self.reader.rows(epoch, self.largest)), epoch
 
 
 def record_capacity(dim: int) -> int:

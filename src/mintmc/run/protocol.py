@@ -36,6 +36,7 @@ class Standing(NamedTuple):
     kernel: Kernel
     thetas: list[np.ndarray]
     tunings: list[Any]  # Tuning, one a chain; None where nothing is adapted
+    centres: list[Any] | None = None  # Centre, one a chain, where the target is controlled
 
     @property
     def is_of_moves(self) -> bool:
@@ -100,7 +101,10 @@ class Run(Protocol):
 class Sampler(Protocol):
     """Settings that check themselves and plan a run."""
 
-    shares_passes: Any = False  # whether every step passes over all data, so that processes can share its passes
+    @property
+    def shares_passes(self) -> bool:
+        """Whether every step passes over all data, so that processes can share its passes."""
+        return False
 
     def check(self, posterior: Posterior, params: Params) -> None:
         """Refuse settings that do not fit the posterior or its parameters."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import as_completed
+from functools import partial
 from typing import Any
 
 import jax
@@ -31,12 +32,10 @@ from mintmc.run.program import Programs
 from mintmc.run.protocol import Run, Session, Standing
 from mintmc.run.rung_rings import RungRings
 from mintmc.run.rung_totals import RungTotals
-from mintmc.run.schedule import Round, draw_round, warmup_rounds
+from mintmc.run.schedule import Costs, Round, draw_round, warmup_rounds
 from mintmc.run.task import Task, compile_program
 from mintmc.statistics import unpacked
 
-_OVERHEAD = 200
-"""Of a step that reads next to nothing, in rows."""
 _PROGRAMS = 10
 """How much longer it takes to compile the programs of a rung than to start it."""
 
@@ -94,6 +93,7 @@ class RoundRun(Run):
         self.warmup_touched = np.zeros((rungs, chains))
         self.totals = RungTotals(rungs, chains, kernels[0].statistics)
         self.landmarks = Landmarks(task, rungs, reference)
+        self.costs = Costs([kernel.local(None).touched or 0 for kernel in kernels], [task.thin * k for k in steps])
 
     @property
     def lanes(self) -> int:
@@ -127,10 +127,9 @@ class RoundRun(Run):
         first = {kind: kinds.index(kind) for kind in kinds}
         phase = session.display.phase("compiling", 2 * len(first), cost=(1 + _PROGRAMS) * len(first))
         programs = {kind: self._programs(k) for kind, k in first.items()}
-        compiled, target = self.reference.target.compiled, self.task.target
+        compiled = self.reference.target.compiled
         starts = {
-            kind: compiled(("init", identity(built)), lambda built=built: jax.jit(built.init))
-            for kind, built in programs.items()
+            kind: compiled(("init", identity(built)), partial(jax.jit, built.init)) for kind, built in programs.items()
         }
         self.states: list[list[LaneState]] = []
         for k in rungs:
@@ -148,19 +147,18 @@ class RoundRun(Run):
         self.kept = Draws.empty(len(chains), room, self.kernels[0].statistics, record, None)
         self.energy = np.full((len(rungs), len(chains), room), np.nan)
         self.touched = np.zeros((len(rungs), len(chains), room), np.int64)
-        assert target.dim == self.kept.theta.shape[-1]
 
     def warm_up(self, session: Session) -> Iterator[None]:
         """Start the rungs one after the other; each adapts its step size, then feeds the next."""
         rounds, chains = self.warmup_rounds, self.task.chains
         done = sum(r.work for r in rounds[: self.rounds_done])
-        costs = [self._round_cost(r) * chains for r in rounds]
+        costs = [self.costs.of_round(r) * chains for r in rounds]
         phase = session.display.phase(
             "warm-up",
             sum(r.work for r in rounds) * chains,
             done * chains,
             cost=sum(costs[self.rounds_done :]),
-            later=self._draws_cost(self.task.draws - self.drawn),
+            later=self.costs.of_draws(self.task.draws - self.drawn) * self.task.chains,
         )
         for r in rounds[self.rounds_done :]:
             if session.interrupt.requested:
@@ -175,7 +173,7 @@ class RoundRun(Run):
 
     def collect(self, session: Session) -> Iterator[None]:
         """Make the draws."""
-        cost = self._draws_cost(self.task.draws - self.drawn)
+        cost = self.costs.of_draws(self.task.draws - self.drawn) * self.task.chains
         phase = session.display.phase("draws", self.task.draws * self.lanes, self.drawn * self.lanes, cost=cost)
         before = len(self.warmup_rounds)
         while self.drawn < self.task.draws and not session.interrupt.requested:
@@ -285,7 +283,7 @@ class RoundRun(Run):
         if self.is_exact(k):
             self.landmarks.at(k, chain, state.point.density, state.point.theta)
         rate = float(count.rate_total(totals.acceptance)) / (r.last - r.first)
-        return rate, (r.last - r.first) * self._cost(k, warming=True)
+        return rate, (r.last - r.first) * self.costs.of_step(k)
 
     def _draw(self, k: int, chain: int, r: Round) -> tuple[float, float]:
         """The same for draws."""
@@ -307,7 +305,7 @@ class RoundRun(Run):
             self.warmup_touched[k, chain] += touched.sum()
         if self.is_exact(k):
             self.landmarks.lower(k, chain, values["energy_above"], theta)
-        return float(np.mean(values["acceptance_rate"])), made * self._cost(k)
+        return float(np.mean(values["acceptance_rate"])), made * self.costs.of_draw(k)
 
     def _keep(self, k: int, chain: int, r: Round, theta: np.ndarray, values: Any, touched: np.ndarray) -> None:
         """What is to be recorded of a rung's draws."""
@@ -347,17 +345,3 @@ class RoundRun(Run):
         if self.task.warmup:
             warm = compiled(("warm", kind), lambda: compile_program(programs.warm, state, adaptation, *shared))
         return warm, compiled(("draw", kind), lambda: compile_program(programs.draw, state, tuning, *shared))
-
-    def _cost(self, k: int, warming: bool = False) -> float:
-        """About how long a draw of a rung takes, or a step of its warm-up, in rows read."""
-        rows = self.kernels[k].local(None).touched or 0
-        return (_OVERHEAD + rows) * (1 if warming else self.task.thin * self.steps[k])
-
-    def _round_cost(self, r: Round) -> float:
-        rungs = [self._cost(k) for k in r.drawing] + (
-            [] if r.warming is None else [self._cost(r.warming, warming=True)]
-        )
-        return (r.last - r.first) * sum(rungs)
-
-    def _draws_cost(self, draws: int) -> float:
-        return draws * self.task.chains * sum(self._cost(k) for k in range(len(self.ladder)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ class RungTotals:
 
     def add(self, rung: int, chain: int, values: Info, touched: np.ndarray, steps: int) -> None:
         """Add draws of ``steps`` steps each, which read ``touched`` rows."""
-        new = {each.name: total(each, values[each.name], steps) for each in self.statistics}
+        new: dict[str, Any] = {each.name: total(each, values[each.name], steps) for each in self.statistics}
         new |= {"draws": len(touched), "steps": len(touched) * steps, "data_touched": touched.sum()}
         for name, value in new.items():
             self.sums[name][rung, chain] += value

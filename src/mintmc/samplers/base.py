@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Protocol
 
 import jax
 
 from mintmc import check
 from mintmc.compiled import identity
+from mintmc.control import Controlled
 from mintmc.energy import Tempered
 from mintmc.kernels.base import Kernel
 from mintmc.posterior import FlatTarget, Params, Posterior, flatten
 from mintmc.proposals import Proposal, initial_scale
+from mintmc.proposals.tuning import LAPLACE
 from mintmc.run.chains import ChainRun
 from mintmc.run.protocol import Sampler
 from mintmc.run.task import Task
+from mintmc.samplers.centred import Centred, Plan
 
 _PROPOSALS = "RandomWalk, Langevin, Hamiltonian or Custom"
 
@@ -29,13 +33,37 @@ class KernelSampler(Sampler, Protocol):
         ...
 
     def plan(self, task: Task) -> ChainRun:
-        """Independent chains."""
-        return ChainRun(task, kernel_of(self, task.target), type(self).__name__, batching=self.batching)
+        """Independent chains, around centres if the sampler needs them."""
+        name, asked = type(self).__name__, centre_plan(self, task)
+        if asked is None:
+            return ChainRun(task, kernel_of(self, task.target), name, batching=self.batching)
+        centres = Centred(task, asked)
+        return ChainRun(centres.task, centres.kernel, name, batching=self.batching, centres=centres)
 
 
 def kernel_of(sampler: KernelSampler, target: FlatTarget) -> Kernel:
     """The kernel of a sampler for a target: one object for equal samplers, so that nothing is compiled twice."""
-    return target.compiled(("kernel", identity(sampler)), lambda: sampler.kernel(target))
+    kernel: Kernel = target.compiled(("kernel", identity(sampler)), lambda: sampler.kernel(target))
+    return kernel
+
+
+def centre_plan(sampler: Any, task: Task) -> Plan | None:
+    """What a sampler asks of its centres: control variates, or the curvature for its proposal; None if nothing."""
+    control, proposal = getattr(sampler, "control", None), getattr(sampler, "proposal", None)
+    if control is None and (proposal is None or proposal.preconditioner != LAPLACE):
+        return None
+    target, size = task.target, getattr(sampler, "batch_size", None)
+    kind = Tempered if control is None else Controlled
+
+    def kernel(batch_size: int | None) -> Kernel:
+        same = sampler if batch_size == size else replace(sampler, batch_size=batch_size)
+        return kernel_of(same, target)
+
+    tempered = kind(target.model, sampler.target_temperature(target.n), sampler.temper)
+    moves = None if proposal is None else on_vectors(proposal, target)
+    # Only batches whose size was left open can be chosen.
+    size = size if hasattr(sampler, "batch_size") else target.n
+    return Plan(tempered, moves, control, size, kernel)
 
 
 def on_vectors(proposal: Proposal, target: FlatTarget) -> Proposal:
@@ -100,3 +128,10 @@ def check_differentiable(what: str, posterior: Posterior, params: Params) -> Non
     except Exception as error:
         reason = check.first_line(error)
         raise ValueError(f"{what} needs a log density that JAX can differentiate, got {reason}") from error
+
+
+def check_without_gradient(proposal: Any, posterior: Posterior, params: Params) -> None:
+    """Refuse a proposal that cannot move these params without a gradient."""
+    check_proposal_fits(proposal, posterior, params)
+    if proposal.uses_gradient:
+        raise ValueError(f"proposal must be one without gradient, RandomWalk or Custom, got {type(proposal).__name__}")

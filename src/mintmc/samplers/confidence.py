@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from jax import Array
 
@@ -79,15 +79,16 @@ class ConfidenceMH(GrowingSampler):
     0
     """
 
-    bound: Callable[[Params, Params], Array] | str | None = None
     batch_size: int = 100
+    _: KW_ONLY
+    temperature: float = 1.0
+    proposal: Proposal = field(default_factory=RandomWalk)
+    bound: Callable[[Params, Params], Array] | str | None = None
     growth: float = 2.0
     delta: float = 0.01
     power: float = 2.0
     inequality: str = "bernstein-serfling"
     proxy: TaylorProxy | None = None
-    temperature: float = 1.0
-    proposal: Proposal = field(default_factory=RandomWalk)
     published: bool = False
     temper: str = "posterior"
     batching: str = "shuffled"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import jax
@@ -12,18 +12,20 @@ import numpy as np
 from jax import Array
 
 from mintmc import check
+from mintmc.control.alias import weighted
+from mintmc.control.bounds import checked_scales, row_norms
+from mintmc.control.lower_bounds import Bound
 from mintmc.data import named_leaves
 from mintmc.energy import TEMPERS, Tempered
 from mintmc.kernels import tuna
-from mintmc.kernels.bounds import Bound
 from mintmc.kernels.firefly import FireflyKernel
 from mintmc.posterior import FlatTarget, Params, Posterior, check_counted
 from mintmc.proposals import Proposal, RandomWalk
 from mintmc.samplers.base import (
     KernelSampler,
     check_has_data,
-    check_proposal_fits,
     check_settings,
+    check_without_gradient,
     on_vectors,
     start_temperature,
 )
@@ -56,17 +58,18 @@ class FireflyMC(KernelSampler):
     Examples
     --------
     >>> import jax, numpy as np, mintmc
-    >>> from mintmc.kernels.bounds import JaakkolaJordan
+    >>> from mintmc.control.lower_bounds import JaakkolaJordan
     >>> rng = np.random.default_rng(0)
     >>> x, y = rng.normal(size=(500, 2)), rng.choice([-1.0, 1.0], size=500)
     >>> posterior = mintmc.Posterior(lambda t, row: jax.nn.log_sigmoid(row["y"] * (row["x"] @ t)), {"x": x, "y": y})
-    >>> sampler = FireflyMC(JaakkolaJordan.untuned(x, y), mintmc.RandomWalk(step_size=0.1))
+    >>> sampler = FireflyMC(JaakkolaJordan.untuned(x, y), proposal=mintmc.RandomWalk(step_size=0.1))
     >>> tree = mintmc.sample(posterior, sampler, init=np.zeros(2), draws=100, warmup=0, chains=1, progress=False)
     >>> bool(tree.sample_stats.data_touched.mean() < 500), int(tree.sample_stats.bound_violations.sum())
     (True, 0)
     """
 
     bound: Bound
+    _: KW_ONLY
     proposal: Proposal = field(default_factory=RandomWalk)
     temperature: float = 1.0
     brighten: float = 0.1
@@ -88,7 +91,7 @@ class FireflyMC(KernelSampler):
         """Refuse settings that do not fit the posterior or its parameters, and what is no bound at ``params``."""
         check_has_data(posterior)
         check_counted(posterior)
-        _check_without_gradient(self.proposal, posterior, params)
+        check_without_gradient(self.proposal, posterior, params)
         if self.capacity is not None:
             check.integer("capacity", self.capacity, 1, posterior.n, "n")
         for name, leaf in named_leaves(self.bound.constants):
@@ -148,6 +151,7 @@ class TunaMH(KernelSampler):
     """
 
     scales: Any
+    _: KW_ONLY
     distance: Callable[[Params, Params], Array] | None = None
     chi: float = 1e-5
     proposal: Proposal = field(default_factory=RandomWalk)
@@ -156,11 +160,7 @@ class TunaMH(KernelSampler):
 
     def __post_init__(self) -> None:
         check_settings(self)
-        scales = check.array("scales", self.scales, "an array of one number a row", finite=False)
-        if scales.ndim != 1:
-            raise TypeError(f"scales must be an array of one number a row, got {check.shown(self.scales)}")
-        if not (np.isfinite(scales) & (scales >= 0)).all() or not scales.any():
-            raise ValueError(f"scales must be finite, at least 0 and not all 0, got {check.shown(self.scales)}")
+        checked_scales("scales", self.scales)
         if self.distance is not None:
             check.function("distance", self.distance)
         check.number("chi", self.chi, 0)
@@ -179,13 +179,13 @@ class TunaMH(KernelSampler):
             raise ValueError(f"x must have shape (n, d), got {rows.shape}")
         if not rows.any():
             raise ValueError(f"x must have numbers other than 0, got {check.shown(x)}")
-        return cls(np.linalg.norm(rows, axis=1), **settings)
+        return cls(row_norms(rows), **settings)
 
     def check(self, posterior: Posterior, params: Params) -> None:
         """Refuse settings that do not fit the posterior or its parameters."""
         check_has_data(posterior)
         check_counted(posterior)
-        _check_without_gradient(self.proposal, posterior, params)
+        check_without_gradient(self.proposal, posterior, params)
         if len(self.scales) != posterior.n:
             raise ValueError(f"scales must have n={posterior.n} numbers, got {len(self.scales)}")
         check.scalar(
@@ -205,15 +205,9 @@ class TunaMH(KernelSampler):
     def kernel(self, target: FlatTarget) -> tuna.TunaKernel:
         """The kernel of one chain."""
         tempered = Tempered(target.model, float(self.temperature), self.temper)
-        settings = (tempered, tuna.round_up(self.scales, target.dtype), self._distance, float(self.chi))
+        settings = (tempered, weighted(self.scales, target.dtype), self._distance, float(self.chi))
         proposal = on_vectors(self.proposal, target)
         return tuna.TunaKernel(*settings, proposal, target.unravel, target.dim, target.dtype)
-
-
-def _check_without_gradient(proposal: Any, posterior: Posterior, params: Params) -> None:
-    check_proposal_fits(proposal, posterior, params)
-    if proposal.uses_gradient:
-        raise ValueError(f"proposal must be one without gradient, RandomWalk or Custom, got {type(proposal).__name__}")
 
 
 def _check_bound(bound: Bound, posterior: Posterior, params: Params) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from mintmc import check
 from mintmc.data import BATCHINGS
@@ -16,6 +16,7 @@ from mintmc.run.protocol import Sampler
 from mintmc.run.swapping import SwappingRungs
 from mintmc.run.task import Task
 from mintmc.samplers.base import check_proposal_fits, check_settings, check_temper_fits, on_vectors, start_temperature
+from mintmc.samplers.control import check_without_laplace
 from mintmc.samplers.equi_energy import check_reference, check_temper
 
 
@@ -58,6 +59,7 @@ class ParallelTempering(Sampler):
     """
 
     ladder: Ladder
+    _: KW_ONLY
     proposal: Proposal = field(default_factory=RandomWalk)
     scheme: str = "deo"
     penalty: bool = True
@@ -77,6 +79,7 @@ class ParallelTempering(Sampler):
         """Refuse settings that do not fit the posterior or its parameters."""
         self.ladder.check_against(posterior.n)
         check_counted(posterior)
+        check_without_laplace(self.proposal)
         check_proposal_fits(self.proposal, posterior, params)
         check_reference(self.reference, params)
         check_temper_fits(self.temper, posterior)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
 from typing import Any
 
@@ -52,6 +52,7 @@ class BarkerMH(GrowingSampler):
     """
 
     batch_size: int = 100
+    _: KW_ONLY
     temperature: float = 1.0
     proposal: Proposal = field(default_factory=RandomWalk)
     variance: float = 1.0
@@ -88,7 +89,7 @@ class AustereMH(GrowingSampler):
         If given, the non-conservative variant of Seita et al. (2017): an oracle chooses at every step the cheapest
         test whose error is below this. It reads all data to do so (``oracle_touched``), so it is a yardstick, not an
         algorithm.
-    published_oracle
+    published
         The oracle as in the published script, which drops the dependence of its threshold on u.
 
     Examples
@@ -100,11 +101,12 @@ class AustereMH(GrowingSampler):
     """
 
     batch_size: int = 500
-    epsilon: float = 0.05
+    _: KW_ONLY
     temperature: float = 1.0
     proposal: Proposal = field(default_factory=RandomWalk)
+    epsilon: float = 0.05
     oracle_error: float | None = None
-    published_oracle: bool = False
+    published: bool = False
     temper: str = "posterior"
     batching: str = "shuffled"
 
@@ -113,14 +115,15 @@ class AustereMH(GrowingSampler):
         check.number("epsilon", self.epsilon, 0, 0.5, closed=(False, True))
         if self.oracle_error is not None:
             check.number("oracle_error", self.oracle_error, 0, 0.5)
-        check.flag("published_oracle", self.published_oracle)
+        check.flag("published", self.published)
 
     @classmethod
     def conservative(cls, n: int, max_error: float, **settings: Any) -> AustereMH:
         """The cheapest test for n data whose error is below ``max_error`` even where the decision is hardest."""
         n = check.integer("n", n, max(design.BATCH_SIZES), most=10**7)  # the search takes time in proportion to n
         max_error = check.number("max_error", max_error, 0, 0.5)
-        return cls(*design.conservative(n, max_error), **settings)
+        batch_size, epsilon = design.conservative(n, max_error)
+        return cls(batch_size, epsilon=epsilon, **settings)
 
     def check(self, posterior: Posterior, params: Params) -> None:
         """Refuse settings that do not fit the posterior or its parameters."""
@@ -142,7 +145,7 @@ class AustereMH(GrowingSampler):
         block = min(design.BATCH_SIZES)
         critical = np.stack([critical_values(n, block, epsilon) for _, epsilon in pairs])
         every = (pairs[:, 0] // block).astype(int)
-        return Austere(block, critical, every, table, self.published_oracle), block
+        return Austere(block, critical, every, table, self.published), block
 
 
 @cache

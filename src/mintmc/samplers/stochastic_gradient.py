@@ -5,13 +5,14 @@ Cheap and never exact at a constant step; both stay in the mode they start in. T
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from mintmc import check
+from mintmc.control import Controlled, Taylor
 from mintmc.data import BATCHINGS
 from mintmc.energy import TEMPERS, Tempered
 from mintmc.kernels.schedule import StepSize, check_step_size, largest_step
@@ -21,6 +22,7 @@ from mintmc.posterior import FlatTarget, Params, Posterior, flatten
 from mintmc.proposals import initial_scale
 from mintmc.proposals.tuning import check_preconditioner
 from mintmc.samplers.base import KernelSampler, check_differentiable, check_has_data, check_settings
+from mintmc.samplers.control import check_control, check_control_fits
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class SGLD(KernelSampler):
         "shuffled" (slices of a shuffled copy) or "uniform" (a fresh subset at every step, slower).
     preconditioner
         M: None, a vector of variances or a covariance matrix of the flat parameters.
+    control
+        ``Taylor()``: gradients known to first order around the mode, batches for what is left (SGLD-CV).
 
     Examples
     --------
@@ -58,11 +62,13 @@ class SGLD(KernelSampler):
     """
 
     batch_size: int
+    _: KW_ONLY
     step_size: StepSize
     temperature: float = 1.0
     temper: str = "posterior"
     batching: str = "shuffled"
     preconditioner: Any = None
+    control: Taylor | None = None
 
     def __post_init__(self) -> None:
         _check_settings(self)
@@ -84,7 +90,7 @@ class SGLD(KernelSampler):
 
     def kernel(self, target: FlatTarget) -> SGLDKernel:
         """The kernel of one chain."""
-        tempered = Tempered(target.model, self.target_temperature(target.n), self.temper)
+        tempered = _tempered(self, target)
         scale = initial_scale(self.preconditioner, target.dim, target.dtype)
         return SGLDKernel(tempered, self.step_size, scale, self.batch_size, target.dim, target.dtype)
 
@@ -106,9 +112,12 @@ class SGHMC(KernelSampler):
         C, at least eps V/2 and at most 1/eps (where no momentum is left and it is SGLD).
     noise_estimate
         V, the variance of the batch gradient of log pi_T, (n/T)^2 var_i(grad l_i) / m * (1 - m/n): a number, or one
-        for each of the flat parameters. 0 leaves the gradient noise uncorrected.
+        for each of the flat parameters. 0 leaves the gradient noise uncorrected. With ``control`` V is that of the
+        residuals.
     resample_every
         Draw a fresh momentum before every so many steps; None never does, and starts at rest.
+    control
+        ``Taylor()``: gradients known to first order around the mode, batches for what is left.
     temperature
         T in exp(-energy / T).
     temper
@@ -128,6 +137,7 @@ class SGHMC(KernelSampler):
     """
 
     batch_size: int
+    _: KW_ONLY
     step_size: StepSize
     friction: float
     noise_estimate: Any = 0.0
@@ -135,6 +145,7 @@ class SGHMC(KernelSampler):
     temperature: float = 1.0
     temper: str = "posterior"
     batching: str = "shuffled"
+    control: Taylor | None = None
 
     def __post_init__(self) -> None:
         _check_settings(self)
@@ -164,14 +175,21 @@ class SGHMC(KernelSampler):
 
     def kernel(self, target: FlatTarget) -> SGHMCKernel:
         """The kernel of one chain."""
-        tempered = Tempered(target.model, self.target_temperature(target.n), self.temper)
+        tempered = _tempered(self, target)
         noise = jnp.asarray(self.noise_estimate, target.dtype)
         settings = (self.step_size, self.friction, noise, self.resample_every, self.batch_size)
         return SGHMCKernel(tempered, *settings, target.dim, target.dtype)
 
 
+def _tempered(sampler: SGLD | SGHMC, target: FlatTarget) -> Tempered:
+    kind = Tempered if sampler.control is None else Controlled
+    return kind(target.model, sampler.target_temperature(target.n), sampler.temper)
+
+
 def _check_settings(sampler: SGLD | SGHMC) -> None:
     check_settings(sampler)
+    if sampler.control is not None:
+        check_control(sampler)
     check.integer("batch_size", sampler.batch_size, 1)
     check_step_size(sampler.step_size)
     check.number("temperature", sampler.temperature, 0)
@@ -183,6 +201,8 @@ def _check_fits(sampler: SGLD | SGHMC, posterior: Posterior, params: Params) -> 
     check_has_data(posterior)
     check.integer("batch_size", sampler.batch_size, 1, posterior.n, "n")
     check_differentiable(type(sampler).__name__, posterior, params)
+    if sampler.control is not None:
+        check_control_fits(sampler.control, None, posterior, params)
 
 
 def _variances(name: str, value: Any) -> np.ndarray:

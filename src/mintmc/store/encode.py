@@ -60,7 +60,7 @@ def encode(value: Any) -> Any:
         return value
     if is_dataclass(value) and not isinstance(value, type):
         settings = {field.name: encode(getattr(value, field.name)) for field in fields(value)}
-        return {"settings": type(value).__name__, "fields": settings}
+        return {"kind": type(value).__name__, **settings}
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return {"dict": {key: encode(part) for key, part in value.items()}}
     if type(value) in (list, tuple):
@@ -91,8 +91,9 @@ def decode(coded: Any) -> Any:
 
 
 def _decoded(coded: dict[str, Any]) -> Any:
-    if "settings" in coded:
-        return listed_class(coded["settings"])(**{name: decode(part) for name, part in coded["fields"].items()})
+    if "kind" in coded:
+        settings = {name: decode(part) for name, part in coded.items() if name != "kind"}
+        return listed_class(coded["kind"])(**settings)
     if "dict" in coded:
         return {key: decode(part) for key, part in coded["dict"].items()}
     if "list" in coded:

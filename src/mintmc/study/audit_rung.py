@@ -11,8 +11,8 @@ import numpy as np
 from mintmc import check
 from mintmc.posterior import Posterior
 from mintmc.proposals import Proposal, RandomWalk
-from mintmc.result.diagnose import draws_group, settings_of
 from mintmc.result.modes import batch_means, standard_error
+from mintmc.result.reading import draws_group, settings_of
 from mintmc.result.tree import variables
 from mintmc.run.initial import initial_states
 from mintmc.run.keys import key_of
@@ -103,7 +103,7 @@ def audit_rung(
         raise ValueError("tree must be of a run with truncate=False: the energies of its rungs are cut off, got True")
     temperature = float(ladder["temperature"][rung])
     temper = ladder.attrs["energy_of"]
-    sampler = MetropolisHastings(RandomWalk() if proposal is None else proposal, temperature, temper)
+    sampler = MetropolisHastings(RandomWalk() if proposal is None else proposal, temperature=temperature, temper=temper)
     full: Any = sample(
         posterior, sampler, init=init, draws=draws, warmup=warmup, chains=chains, seed=seed, progress=False
     )

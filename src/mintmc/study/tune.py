@@ -93,7 +93,7 @@ def tune_ladder(
     settings = {"init": init, "draws": draws, "warmup": draws, "chains": chains, "progress": progress}
     ladder = Ladder.geometric(hottest, rungs)
     for round_ in range(rounds):
-        sampler = ParallelTempering(ladder, proposal, temper=temper)
+        sampler = ParallelTempering(ladder, proposal=proposal, temper=temper)
         pilot = sample(posterior, sampler, seed=seed + round_, **settings)["ladder"]
         rejections = np.clip(1 - _over_chains(pilot, "swap_rate")[:-1], 0, 1)
         ladder = Ladder(even_temperatures(ladder.temperatures, rejections, rungs).tolist())
@@ -101,7 +101,7 @@ def tune_ladder(
     if n < 2 * _FEWEST:
         return ladder
     size = min(n // 2, max(_FEWEST, n // 50))
-    probe = _Probe(ladder, proposal, temper=temper, size=size)
+    probe = _Probe(ladder, proposal=proposal, temper=temper, size=size)
     pilot = sample(posterior, probe, seed=seed + rounds, **settings)["ladder"]
     # Swaps with the hotter rung are decided on this one's batches; the hottest has none (NaN).
     measured = np.fmax(_over_chains(pilot, "log_ratio_noise"), _over_chains(pilot, "swap_noise"))
