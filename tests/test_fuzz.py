@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mintmc
-import mintmc.run.program
+import mintmc.run.driver
 import mintmc.study.normality
 from fuzzing import POOL, deadline, unclear
 from mintmc import check
@@ -173,7 +173,7 @@ def reached(monkeypatch, tmp_path):
     def reach(*args, **kwargs):
         raise ReachedError
 
-    monkeypatch.setattr(mintmc.run.program, "build", reach)
+    monkeypatch.setattr(mintmc.run.driver.Driver, "drive", reach)
     monkeypatch.setattr(mintmc.study.normality, "Uniform", reach)
     monkeypatch.chdir(tmp_path)
 

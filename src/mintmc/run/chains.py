@@ -17,7 +17,6 @@ import jax
 import numpy as np
 
 from mintmc import count
-from mintmc.compiled import identity
 from mintmc.data import RowReader, Supplied
 from mintmc.kernels.base import Kernel
 from mintmc.proposals import Tuning
@@ -176,8 +175,7 @@ class ChainRun(Run):
     def compile(self, session: Session, room: int) -> None:
         """Start the chains and compile the programs that run them, unless that was done before."""
         task, programs = self.task, self.programs
-        kind = self._kind
-        start = task.target.compiled(("init", kind), lambda: jax.jit(self.crew.program(programs.init)))
+        start = task.target.compiled(self._kind("init"), lambda: jax.jit(self.crew.program(programs.init)))
         first_step = task.first_step(self.kernel.temperatures)
         self.states = []
         for chain, theta in enumerate(task.thetas):
@@ -198,14 +196,13 @@ class ChainRun(Run):
             if each.kept == "total":
                 self.totals[each.name] = np.zeros((task.chains, *shape))
 
-    @property
-    def _kind(self) -> Any:
-        """What tells the programs of this run from those of others."""
-        return identity(self.programs), self.task.sharers, jax.tree.structure(self._supplied(0))
+    def _kind(self, program: str) -> Any:
+        """What tells a program of this run from those of others."""
+        return self.programs.identity_of(program), self.task.sharers, jax.tree.structure(self._supplied(0))
 
     def _compile(self, pool: ThreadPoolExecutor) -> None:
         """The programs of warm-up and of draws."""
-        task, kind = self.task, self._kind
+        task = self.task
         state, adaptation, tuning = self.states[0]
         others = (*self.crew.given((task.key(Purpose.draw, 0), *ints(0, 0))), self._supplied(0))
         kinds: list[tuple[Any, Any]] = [(self.programs.warm, adaptation)] if task.warmup else []
@@ -214,9 +211,8 @@ class ChainRun(Run):
 
         def build(function: Any, step: Any) -> Any:
             program, given = self.crew.program(function), self.crew.given((state, step))
-            return task.target.compiled(
-                (function.__name__, kind, shapes), lambda: compile_program(program, *given, *others)
-            )
+            kind = (self._kind(function.__name__), shapes)
+            return task.target.compiled(kind, lambda: compile_program(program, *given, *others))
 
         compiling = [pool.submit(build, function, step) for function, step in kinds]
         self.warm_program, self.draw_program = compiling[0].result(), compiling[-1].result()

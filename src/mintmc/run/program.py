@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from mintmc import count, statistics
+from mintmc.compiled import identity
 from mintmc.data import Batch, Batching, Rows, open_batches
 from mintmc.kernels.base import Kernel
 from mintmc.proposals import Tuning
@@ -56,6 +57,15 @@ class Programs:
     capacity: int
     warmup: int
     dim: int
+
+    def identity_of(self, program: str) -> Any:
+        """Something hashable that tells a program from others: another warm-up is no other program of draws."""
+        depends: dict[str, tuple[Any, ...]] = {
+            "init": (),
+            "warm": (self._block, self.warmup),
+            "draw": (self._block, self._together, self.thin, self.capacity),
+        }
+        return program, identity((self.kernel, self.batching, *depends[program]))
 
     def init(self, key: Array, theta: Array, rows: Rows) -> Any:
         """The first state."""

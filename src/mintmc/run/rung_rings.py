@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mintmc.compiled import identity
 from mintmc.data import distinct
 from mintmc.energy import Referenced
 from mintmc.ladder.ladder import Ladder
@@ -68,7 +69,8 @@ class RungRings:
         def energies(thetas: Any, subset: Referenced) -> Any:
             return jax.lax.map(lambda theta: model.energies_above(theta, subset, density, temper)[0], thetas)
 
-        self._energies = jax.jit(energies)
+        kind = ("energies of rings", identity((density, temper)))
+        self._energies = self.target.compiled(kind, lambda: jax.jit(energies))
 
     def group(self, chain: int) -> int:
         """The set of rings that a chain fills and reads."""
