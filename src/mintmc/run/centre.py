@@ -32,6 +32,7 @@ WANDERED = 4.0
 _SAME_START = 10.0
 """Standard deviations within which chains are taken to start in one place."""
 _GROWTH = 1.3
+_PASSES = 200
 _MOVES = 16
 _CHAINS_MEASURED = 4
 _STARTS = 2**20
@@ -63,7 +64,7 @@ class Centred:
         self.is_controlled = getattr(task.sampler, "control", None) is not None
         self.is_open = self.is_controlled and task.sampler.batch_size is None
         self.rows_read, self.passes, self.gradient = 0, 0.0, float("nan")
-        self.recentred = 0
+        self.recentred, self.not_found = 0, 0
         self.noise: Residuals | None = None
         self.of_chain = self._find(task)
         self.task = self._begun(task)
@@ -104,6 +105,7 @@ class Centred:
             "centre_passes": self.passes,
             "centre_gradient": self.gradient,
             "recentred_chains": self.recentred,
+            "modes_not_found": self.not_found,
         }
         if self.is_controlled:
             facts["batch_size"] = self.batch_size
@@ -117,6 +119,8 @@ class Centred:
     def said(self) -> str:
         """One line about the centre and the batch."""
         found = f"mode found in {self.passes:.3g} passes" if self.passes else "centre given"
+        if self.not_found:
+            found = f"no mode found in {self.passes:.3g} passes (a saddle, or a flat valley?): the best point is taken"
         if not self.is_open or self.noise is None:
             return found
         facts = self.facts()
@@ -157,16 +161,19 @@ class Centred:
         return centres
 
     def _mode(self, task: Any, theta: Array) -> Mode:
-        mode = mode_of(task.posterior, theta, task.unravel, seed=task.seed, order=_order(task))
+        order, settings = _order(task), {"max_passes": _PASSES, "is_patient": False}
+        mode = mode_of(task.posterior, theta, task.unravel, seed=task.seed, order=order, **settings)
+        self.not_found += int(order == 2 and mode.covariance is None)
         self.rows_read += mode.rows_read
         self.passes += mode.passes
         self.gradient = np.fmax(self.gradient, mode.gradient)
         return mode
 
     def _centre(self, task: Any, mode: Mode) -> Centre:
-        return self._expanded(task, flatten(mode.params, "params")[0], mode.expansion)
+        is_peak = mode.covariance is not None
+        return self._expanded(task, flatten(mode.params, "params")[0], mode.expansion, is_peak)
 
-    def _expanded(self, task: Any, at: Array, expansion: Expansion | None) -> Centre:
+    def _expanded(self, task: Any, at: Array, expansion: Expansion | None, is_peak: bool = True) -> Centre:
         """The expansion at a centre, if it is not known already."""
         target = target_of(task.sampler, task.posterior, task.unravel, task.dim)
         if expansion is None:
@@ -175,7 +182,7 @@ class Centred:
             jax.block_until_ready(expansion)
             task.check_reads()
             self.rows_read += task.posterior.n
-        return Centre(expansion, None if expansion.hessian is None else laplace(target, expansion))
+        return Centre(expansion, None if expansion.hessian is None else laplace(target, expansion, is_peak))
 
     def _given(self, task: Any, at: Array) -> Centre:
         """The centre that the user gave, if it is near a mode."""
@@ -219,9 +226,12 @@ class Centred:
         for theta, centre in zip(task.thetas, self.of_chain, strict=True):
             adaptation = adapt.start(task.proposal, theta, first_step, centre.laplace)
             tunings.append(adapt.tuning(adaptation, final=False))
-            keys = jax.random.split(jax.random.key(task.seed), _MOVES)
-            drawn = [theta] if centre.laplace is None else [_drawn_around(centre, theta, key) for key in keys]
-            states.append(jnp.stack(drawn))
+            middle = centre.expansion.centre
+            if centre.laplace is None:
+                states.append(middle)
+                continue
+            normal = jax.random.normal(jax.random.key(task.seed), (_MOVES, task.dim), middle.dtype)
+            states.append(middle + normal @ centre.laplace.factor.T)
         return states, tunings
 
     def _choose(self, task: Any, states: list[Array], tunings: list[Tuning]) -> None:
@@ -247,14 +257,14 @@ def _apart(centre: Centre, one: Array, other: Array) -> float:
     return float(centre.laplace.distance(np.asarray(centre.laplace.centre + (one - other))))
 
 
-def _drawn_around(centre: Centre, theta: Array, key: Array, is_possible: Callable | None = None) -> Array:
+def _drawn_around(centre: Centre, theta: Array, key: Array, is_possible: Callable) -> Array:
     """A draw from the Laplace approximation, or closer to the centre where that would be impossible."""
     middle = centre.expansion.centre
     if centre.laplace is None:
         return middle
     shift = centre.laplace.factor @ jax.random.normal(key, theta.shape, theta.dtype)
     tries = (middle + shift / 2**halvings for halvings in range(20))
-    return next((there for there in tries if is_possible is None or bool(is_possible(there))), middle)
+    return next((there for there in tries if bool(is_possible(there))), middle)
 
 
 def measure(task: Any, centres: list[Centre], states: list[Array], tunings: list[Tuning]) -> Residuals:

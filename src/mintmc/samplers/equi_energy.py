@@ -18,6 +18,7 @@ from mintmc.ladder.rings import QuantileRings, RingRule, SpacedRings, check_ring
 from mintmc.posterior import Params, Posterior, check_alike, check_counted, flatten
 from mintmc.proposals import Langevin, Proposal, RandomWalk
 from mintmc.samplers.base import check_proposal_fits, check_settings, check_temper_fits, on_vectors
+from mintmc.samplers.control import check_without_laplace
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,7 @@ class EquiEnergy:
         self.ladder.check_against(posterior.n)
         check_counted(posterior)
         check_proposal_fits(self.proposal, posterior, params)
+        check_without_laplace(self.proposal)
         check_reference(self.reference, params)
         check_temper_fits(self.temper, posterior)
 

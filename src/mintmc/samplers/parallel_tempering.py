@@ -16,6 +16,7 @@ from mintmc.ladder.ladder import Ladder
 from mintmc.posterior import Params, Posterior, check_counted
 from mintmc.proposals import Proposal, RandomWalk
 from mintmc.samplers.base import check_proposal_fits, check_settings, check_temper_fits, on_vectors
+from mintmc.samplers.control import check_without_laplace
 from mintmc.samplers.equi_energy import check_reference, check_temper
 
 
@@ -78,6 +79,7 @@ class ParallelTempering:
         self.ladder.check_against(posterior.n)
         check_counted(posterior)
         check_proposal_fits(self.proposal, posterior, params)
+        check_without_laplace(self.proposal)
         check_reference(self.reference, params)
         check_temper_fits(self.temper, posterior)
 
