@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import mintmc
-from mintmc.kernels import bounds, firefly
-from mintmc.kernels.bounds import JaakkolaJordan
+from mintmc.control import lower_bounds
+from mintmc.control.lower_bounds import JaakkolaJordan
+from mintmc.kernels import firefly
 from mintmc.proposals import Tuning
 from mintmc.samplers.exact import FireflyMC
 from truth import LIMIT, distance
@@ -194,7 +195,7 @@ def test_the_total_is_the_sum_and_the_change_its_difference(bound):
     assert float(bound.total(here)) == pytest.approx(exact, rel=1e-5)  # float32
     difference = bound_of_all(bound, there).sum() - exact
     # Sums of 200 float32 numbers of size 1.
-    assert float(bounds.change(bound, here, there)) == pytest.approx(difference, abs=1e-4)
+    assert float(lower_bounds.change(bound, here, there)) == pytest.approx(difference, abs=1e-4)
 
 
 def test_log_odds_of_small_and_large_gaps():

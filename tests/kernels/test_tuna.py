@@ -103,17 +103,6 @@ def test_a_move_to_the_same_state_reads_nothing_and_is_accepted():
     assert bool(info.accepted.all())
 
 
-def test_scales_are_rounded_up_a_little():
-    scales = np.random.default_rng(0).lognormal(0, 3, size=100_000)
-    scales[17] = 0.0
-    rounded = tuna.round_up(scales, jnp.float32)
-    multiples = np.diff(np.asarray(rounded.cumulative, np.int64), prepend=0)
-    assert multiples[17] == 0
-    np.testing.assert_allclose(multiples / rounded.units * rounded.total, rounded.each, rtol=1e-6)
-    assert (multiples / rounded.units * rounded.total >= scales * (1 - 1e-12)).all()
-    assert rounded.total / scales.sum() == pytest.approx(1, abs=100_000 / 2**30)
-
-
 N = 200
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(N, 2)).astype(np.float32)

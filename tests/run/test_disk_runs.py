@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import mintmc
+from mintmc.control.lower_bounds import JaakkolaJordan
 from mintmc.data import batch
 from mintmc.experiments.report import mean_and_error
-from mintmc.kernels.bounds import JaakkolaJordan
 from mintmc.result.diagnose import draws_group
 from truth import LIMIT, distance, gaussian_data, gaussian_log_likelihood
 

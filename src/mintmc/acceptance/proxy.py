@@ -12,7 +12,6 @@ from typing import ClassVar, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from mintmc import check
 from mintmc.control import Expansion, expand
 from mintmc.data import Rows
 from mintmc.energy import Model
@@ -32,6 +31,7 @@ class Proxy:
     centre: Array | None  # None: the state where the chain starts
     remainder: Callable[[Array, Array, Array], Array]  # here, there, centre -> bound on |d_i - w_i|
     every: int | None  # steps from one centre to the next; None keeps the first
+    n: int
     passes: ClassVar[int] = 2  # over the data, for gradient and Hessian
 
     def start(self, theta: Array, rows: Rows, model: Model) -> Aged:
@@ -41,26 +41,3 @@ class Proxy:
     def expand(self, centre: Array, rows: Rows, model: Model) -> Aged:
         """A new expansion."""
         return Aged(expand(model, centre, rows), jnp.zeros((), jnp.int32))
-
-
-def logistic_bound(x: Array) -> Callable[[Array, Array], Array]:
-    """A bound on |d_i| for logistic regression with rows ``x``: the largest norm of a row times the step's length."""
-    largest = _largest_row(x)
-    return lambda here, there: largest * jnp.linalg.norm(there - here)
-
-
-def logistic_remainder(x: Array) -> Callable[[Array, Array, Array], Array]:
-    """A bound on |d_i - w_i| for logistic regression, with the sharp constant max|phi'''|/6 = 1/(36 sqrt 3)."""
-    largest = _largest_row(x)
-
-    def remainder(here: Array, there: Array, centre: Array) -> Array:
-        offsets = jnp.linalg.norm(here - centre) ** 3 + jnp.linalg.norm(there - centre) ** 3
-        return largest**3 * offsets / (36 * 3**0.5)
-
-    return remainder
-
-
-def _largest_row(x: Array) -> Array:
-    if check.array("x", x, "an array of shape (n, d)", dims=(2,)).size == 0:
-        raise ValueError(f"x must have rows of numbers, got {check.shown(x)}")
-    return jnp.linalg.norm(jnp.asarray(x), axis=-1).max()

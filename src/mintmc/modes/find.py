@@ -141,7 +141,7 @@ def mode_of(
         except NotConvergedError:
             if is_patient:
                 raise
-            search.max_passes = np.inf
+            search.max_passes = 2**31
             expansion, _ = search.expansion(search.best)
             return _made(search, search.best, search.density(search.best), np.nan, None, expansion)
     return _quasi_newton(_Search(posterior, unravel, theta.size, max_passes), theta, tolerance)

@@ -54,14 +54,19 @@ def check_control_fits(control: Taylor, proposal: Any, posterior: Posterior, par
     if control.centre is not None:
         flatten(control.centre, "control.centre")
         check_alike("control.centre", control.centre, params)
-    if control.order == 1 and needs_laplace(proposal):
-        raise ValueError(f"control.order must be 2 for {_wanted(proposal)}, which needs the curvature, got 1")
+    check_curvature_known("control.order", control.order, proposal)
     if control.order == 2:
         check_hessian_fits(theta.size)
     check_expandable(posterior.model(unravel, theta.size), posterior, theta, control.order)
 
 
-def check_expandable(model: Model, posterior: Posterior, theta: Any, order: int) -> None:
+def check_curvature_known(name: str, order: int, proposal: Any) -> None:
+    """Refuse a proposal that needs the curvature where the expansion does without it."""
+    if order == 1 and needs_laplace(proposal):
+        raise ValueError(f"{name} must be 2 for {_wanted(proposal)}, which needs the curvature, got 1")
+
+
+def check_expandable(model: Model, posterior: Posterior, theta: Any, order: int, who: str = "control") -> None:
     """Refuse a log-likelihood without the derivatives that an expansion needs, or with such as are not finite."""
     assert posterior.data is not None
     one = posterior.data.read(0, min(posterior.n, 100))
@@ -76,10 +81,10 @@ def check_expandable(model: Model, posterior: Posterior, theta: Any, order: int)
         values = np.asarray(jax.jit(derivatives)(theta))
     except Exception as error:
         reason = check.first_line(error)
-        raise ValueError(f"control needs a log_likelihood with {what} derivatives by JAX, got {reason}") from error
+        raise ValueError(f"{who} needs a log_likelihood with {what} derivatives by JAX, got {reason}") from error
     if not np.isfinite(values).all():
         wrong = values[~np.isfinite(values)][0]
-        raise ValueError(f"control needs a log_likelihood with finite {what} derivatives at init, got {wrong}")
+        raise ValueError(f"{who} needs a log_likelihood with finite {what} derivatives at init, got {wrong}")
 
 
 def _wanted(proposal: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import jax
@@ -12,18 +12,27 @@ import numpy as np
 from jax import Array
 
 from mintmc import check
+from mintmc.control.alias import weighted
+from mintmc.control.bounds import checked_scales, row_norms
+from mintmc.control.lower_bounds import Bound
 from mintmc.data import named_leaves
-from mintmc.energy import TEMPERS, Model, Tempered
-from mintmc.kernels import firefly, tuna
-from mintmc.kernels.base import Kernel
-from mintmc.kernels.bounds import Bound
-from mintmc.posterior import Params, Posterior, check_counted
+from mintmc.energy import TEMPERS, Tempered
+from mintmc.kernels import tuna
+from mintmc.kernels.firefly import FireflyKernel
+from mintmc.posterior import FlatTarget, Params, Posterior, check_counted
 from mintmc.proposals import Proposal, RandomWalk
-from mintmc.samplers.base import check_has_data, check_proposal_fits, check_settings, on_vectors
+from mintmc.samplers.base import (
+    KernelSampler,
+    check_has_data,
+    check_settings,
+    check_without_gradient,
+    on_vectors,
+    start_temperature,
+)
 
 
 @dataclass(frozen=True, eq=False)
-class FireflyMC:
+class FireflyMC(KernelSampler):
     """Firefly Monte Carlo: exact, and reads only rows whose likelihood is far above a lower bound.
 
     Use it where a tight bound is known, such as logistic regression near its mode. Statistics of each draw: ``bright``
@@ -49,24 +58,23 @@ class FireflyMC:
     Examples
     --------
     >>> import jax, numpy as np, mintmc
-    >>> from mintmc.kernels.bounds import JaakkolaJordan
+    >>> from mintmc.control.lower_bounds import JaakkolaJordan
     >>> rng = np.random.default_rng(0)
     >>> x, y = rng.normal(size=(500, 2)), rng.choice([-1.0, 1.0], size=500)
     >>> posterior = mintmc.Posterior(lambda t, row: jax.nn.log_sigmoid(row["y"] * (row["x"] @ t)), {"x": x, "y": y})
-    >>> sampler = FireflyMC(JaakkolaJordan.untuned(x, y), mintmc.RandomWalk(step_size=0.1))
+    >>> sampler = FireflyMC(JaakkolaJordan.untuned(x, y), proposal=mintmc.RandomWalk(step_size=0.1))
     >>> tree = mintmc.sample(posterior, sampler, init=np.zeros(2), draws=100, warmup=0, chains=1, progress=False)
     >>> bool(tree.sample_stats.data_touched.mean() < 500), int(tree.sample_stats.bound_violations.sum())
     (True, 0)
     """
 
     bound: Bound
+    _: KW_ONLY
     proposal: Proposal = field(default_factory=RandomWalk)
     temperature: float = 1.0
     brighten: float = 0.1
     capacity: int | None = None
     temper: str = "posterior"
-
-    batching = "none"
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -83,7 +91,7 @@ class FireflyMC:
         """Refuse settings that do not fit the posterior or its parameters, and what is no bound at ``params``."""
         check_has_data(posterior)
         check_counted(posterior)
-        _check_without_gradient(self.proposal, posterior, params)
+        check_without_gradient(self.proposal, posterior, params)
         if self.capacity is not None:
             check.integer("capacity", self.capacity, 1, posterior.n, "n")
         for name, leaf in named_leaves(self.bound.constants):
@@ -95,20 +103,20 @@ class FireflyMC:
         """The temperature of the distribution that its draws come from."""
         return float(self.temperature)
 
-    def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
+    def start_temperature(self, n: int) -> float | None:
+        """At which chains start around one ``init``."""
+        return start_temperature(self.proposal, self.target_temperature(n))
+
+    def kernel(self, target: FlatTarget) -> FireflyKernel:
         """The kernel of one chain."""
-        target = Tempered(model, float(self.temperature), self.temper)
-        proposal = on_vectors(self.proposal, unravel, ravel)
-        capacity = model.n if self.capacity is None else self.capacity
-        return firefly.kernel(
-            firefly.Settings(
-                target, self.bound, proposal, float(self.brighten), capacity, unravel, theta.size, theta.dtype
-            )
-        )
+        tempered = Tempered(target.model, float(self.temperature), self.temper)
+        proposal, capacity = on_vectors(self.proposal, target), target.n if self.capacity is None else self.capacity
+        settings = (tempered, self.bound, proposal, float(self.brighten), capacity)
+        return FireflyKernel(*settings, target.unravel, target.dim, target.dtype)
 
 
 @dataclass(frozen=True, eq=False)
-class TunaMH:
+class TunaMH(KernelSampler):
     """TunaMH: exact Metropolis-Hastings on about L + chi L^2 rows, where L = sum(scales) * distance / T.
 
     Use it where log-likelihoods change by a known amount at most. Short steps and high temperatures make it cheap.
@@ -143,21 +151,16 @@ class TunaMH:
     """
 
     scales: Any
+    _: KW_ONLY
     distance: Callable[[Params, Params], Array] | None = None
     chi: float = 1e-5
     proposal: Proposal = field(default_factory=RandomWalk)
     temperature: float = 1.0
     temper: str = "posterior"
 
-    batching = "none"
-
     def __post_init__(self) -> None:
         check_settings(self)
-        scales = check.array("scales", self.scales, "an array of one number a row", finite=False)
-        if scales.ndim != 1:
-            raise TypeError(f"scales must be an array of one number a row, got {check.shown(self.scales)}")
-        if not (np.isfinite(scales) & (scales >= 0)).all() or not scales.any():
-            raise ValueError(f"scales must be finite, at least 0 and not all 0, got {check.shown(self.scales)}")
+        checked_scales("scales", self.scales)
         if self.distance is not None:
             check.function("distance", self.distance)
         check.number("chi", self.chi, 0)
@@ -176,13 +179,13 @@ class TunaMH:
             raise ValueError(f"x must have shape (n, d), got {rows.shape}")
         if not rows.any():
             raise ValueError(f"x must have numbers other than 0, got {check.shown(x)}")
-        return cls(np.linalg.norm(rows, axis=1), **settings)
+        return cls(row_norms(rows), **settings)
 
     def check(self, posterior: Posterior, params: Params) -> None:
         """Refuse settings that do not fit the posterior or its parameters."""
         check_has_data(posterior)
         check_counted(posterior)
-        _check_without_gradient(self.proposal, posterior, params)
+        check_without_gradient(self.proposal, posterior, params)
         if len(self.scales) != posterior.n:
             raise ValueError(f"scales must have n={posterior.n} numbers, got {len(self.scales)}")
         check.scalar(
@@ -195,29 +198,16 @@ class TunaMH:
         """The temperature of the distribution that its draws come from."""
         return float(self.temperature)
 
-    def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
+    def start_temperature(self, n: int) -> float | None:
+        """At which chains start around one ``init``."""
+        return start_temperature(self.proposal, self.target_temperature(n))
+
+    def kernel(self, target: FlatTarget) -> tuna.TunaKernel:
         """The kernel of one chain."""
-        target = Tempered(model, float(self.temperature), self.temper)
-        proposal = on_vectors(self.proposal, unravel, ravel)
-        scales = tuna.round_up(self.scales, theta.dtype)
-        return tuna.kernel(
-            tuna.Settings(
-                target,
-                scales,
-                self._distance,
-                float(self.chi),
-                proposal,
-                unravel,
-                theta.size,
-                theta.dtype,
-            )
-        )
-
-
-def _check_without_gradient(proposal: Any, posterior: Posterior, params: Params) -> None:
-    check_proposal_fits(proposal, posterior, params)
-    if proposal.uses_gradient:
-        raise ValueError(f"proposal must be one without gradient, RandomWalk or Custom, got {type(proposal).__name__}")
+        tempered = Tempered(target.model, float(self.temperature), self.temper)
+        settings = (tempered, weighted(self.scales, target.dtype), self._distance, float(self.chi))
+        proposal = on_vectors(self.proposal, target)
+        return tuna.TunaKernel(*settings, proposal, target.unravel, target.dim, target.dtype)
 
 
 def _check_bound(bound: Bound, posterior: Posterior, params: Params) -> None:
