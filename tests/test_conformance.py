@@ -8,7 +8,6 @@ from dataclasses import is_dataclass, replace
 from functools import cache
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -48,14 +47,14 @@ SAMPLERS = {
     ),
     "BarkerMH": lambda: mintmc.BarkerMH(30, temperature=5.0, proposal=WALK),
     "AustereMH": lambda: mintmc.AustereMH(50, proposal=mintmc.Langevin()),
-    "ConfidenceMH": lambda: mintmc.ConfidenceMH(BOUND, 30, temperature=10.0),
+    "ConfidenceMH": lambda: mintmc.ConfidenceMH(bound=BOUND, batch_size=30, temperature=10.0),
     "ConfidenceMH, proxy": lambda: mintmc.ConfidenceMH(proxy=mintmc.TaylorProxy(REMAINDER, every=20), batch_size=30),
-    "FireflyMC": lambda: mintmc.FireflyMC(mintmc.JaakkolaJordan.untuned(X, Y), WALK),
+    "FireflyMC": lambda: mintmc.FireflyMC(mintmc.JaakkolaJordan.untuned(X, Y), proposal=WALK),
     "TunaMH": lambda: mintmc.TunaMH.logistic(X, chi=1e-3),
-    "SGLD": lambda: mintmc.SGLD(30, mintmc.Polynomial(1e-3, 1.0, 0.6)),
-    "SGHMC": lambda: mintmc.SGHMC(30, 1e-2, 10.0, resample_every=7),
+    "SGLD": lambda: mintmc.SGLD(30, step_size=mintmc.Polynomial(1e-3, 1.0, 0.6)),
+    "SGHMC": lambda: mintmc.SGHMC(30, step_size=1e-2, friction=10.0, resample_every=7),
     "ParallelTempering": lambda: mintmc.ParallelTempering(LADDER),
-    "EquiEnergy": lambda: mintmc.EquiEnergy(LADDER, mintmc.Langevin(), round_length=25, capacity=20),
+    "EquiEnergy": lambda: mintmc.EquiEnergy(LADDER, proposal=mintmc.Langevin(), round_length=25, capacity=20),
     "MINTEE": lambda: mintmc.MINTEE(40, growth=3.0, rungs=2, proposal=WALK, round_length=25, capacity=20),
 }
 WRITTEN_DOWN = [name for name in SAMPLERS if "ConfidenceMH" not in name]
