@@ -123,7 +123,8 @@ class RegressionBounds:
     def scales(self, order: int) -> np.ndarray:
         """c_i of all rows."""
         self.check_order(order)
-        return getattr(self, _DERIVATIVES[order]) * self._lengths ** (order + 1)
+        result: np.ndarray = getattr(self, _DERIVATIVES[order]) * self._lengths ** (order + 1)
+        return result
 
     def distance(self, order: int, here: Array, there: Array, centre: Array) -> Array:
         """M of a move, between flat vectors; the same for the way back."""

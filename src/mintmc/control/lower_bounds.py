@@ -116,7 +116,8 @@ class JaakkolaJordan:
     def log_bound(self, params: Params, datum: Any, constants: Any) -> Array:
         """The bound of one row."""
         s = datum["y"] * jnp.dot(datum["x"], ravel_pytree(params)[0])
-        return constants["a"] * s**2 + s / 2 + constants["c"]
+        result: Array = constants["a"] * s**2 + s / 2 + constants["c"]
+        return result
 
     def total(self, params: Params) -> Array:
         """The sum over all rows."""

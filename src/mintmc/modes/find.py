@@ -161,7 +161,7 @@ def check_hessian_fits(dim: int) -> None:
 class _Search:
     """The log target on all data, and what was read to know it."""
 
-    def __init__(self, posterior: Posterior, unravel: Callable, dim: int, max_passes: int):
+    def __init__(self, posterior: Posterior, unravel: Callable[..., Any], dim: int, max_passes: int):
         self.posterior, self.unravel, self.max_passes = posterior, unravel, max_passes
         self.model = posterior.model(unravel, dim)
         self.target = Tempered(self.model, 1.0)
@@ -212,7 +212,9 @@ class _Search:
         return result
 
 
-def _begin(posterior: Posterior, theta: Array, unravel: Callable, max_passes: int, seed: int) -> _Search | None:
+def _begin(
+    posterior: Posterior, theta: Array, unravel: Callable[..., Any], max_passes: int, seed: int
+) -> _Search | None:
     """Come near on a random part of the rows, each of which counts for several."""
     data, n = posterior.data, posterior.n
     size = max(int(n**0.75), _ENOUGH * theta.size)
@@ -358,7 +360,7 @@ def _quasi_newton(search: _Search, theta: Array, tolerance: float) -> Mode:
     return _made(search, end, search.density(end), left, None, None)
 
 
-def _made(search, theta, here, left, precision, expansion) -> Mode:
+def _made(search: _Search, theta: Array, here: Any, left: float, precision: Any, expansion: Any) -> Mode:
     covariance = None
     if precision is not None and expansion is not None and (normal := laplace(search.target, expansion)) is not None:
         covariance = _inverse(normal)
@@ -368,7 +370,8 @@ def _made(search, theta, here, left, precision, expansion) -> Mode:
 
 def _inverse(normal: Laplace) -> np.ndarray:
     factor = np.asarray(normal.factor, float)
-    return factor @ factor.T
+    result: np.ndarray = factor @ factor.T
+    return result
 
 
 def _eigen(precision: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -386,7 +389,9 @@ def _finite(search: _Search, theta: Array) -> Density:
     return here
 
 
-def _check_falls(search, theta, here, values, vectors, scale) -> None:
+def _check_falls(
+    search: _Search, theta: Array, here: Any, values: np.ndarray, vectors: np.ndarray, scale: np.ndarray
+) -> None:
     """The density must fall at a standard deviation, along the flattest directions and along theta itself."""
     outwards = np.asarray(theta, float)
     flattest = [vectors[:, j] / np.sqrt(values[j]) / scale for j in range(min(2, len(values)))]
@@ -406,7 +411,7 @@ def _check_falls(search, theta, here, values, vectors, scale) -> None:
                 )
 
 
-def _not_curved(values, vectors, search, theta) -> NoReturn:
+def _not_curved(values: np.ndarray, vectors: np.ndarray, search: _Search, theta: Array) -> NoReturn:
     raise NotConvergedError(
         f"init must lead to a mode, got a saddle point or a ridge: the density is not curved (relative curvature "
         f"{values[0]:.2g}) in the direction of {_named(search, vectors[:, 0])} at {_at(search, theta)}"

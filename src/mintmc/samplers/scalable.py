@@ -141,7 +141,7 @@ class ScalableMH(KernelSampler):
         proposal = on_vectors(self.proposal, target)
         return MetropolisKernel(tempered, proposal, test, target.n, target.dim, target.dtype)
 
-    def _on_vectors(self, unravel: Callable) -> tuple[np.ndarray, Callable[[Array, Array, Array], Array]]:
+    def _on_vectors(self, unravel: Callable[..., Any]) -> tuple[np.ndarray, Callable[[Array, Array, Array], Array]]:
         """c_i, and M as a function of flat vectors."""
         bounds = self.bounds
         if isinstance(bounds, RegressionBounds):
@@ -149,7 +149,7 @@ class ScalableMH(KernelSampler):
         return bounds.scales, lambda *vectors: bounds.distance(*(unravel(vector) for vector in vectors))
 
 
-def _check_they_hold(sampler: ScalableMH, posterior: Posterior, theta: Array, unravel: Callable) -> None:
+def _check_they_hold(sampler: ScalableMH, posterior: Posterior, theta: Array, unravel: Callable[..., Any]) -> None:
     """Try the bounds on some rows, on moves around ``theta`` of about the size of the posterior, and ten times it."""
     model, number = posterior.model(unravel, theta.size), min(_ROWS_TO_TRY, posterior.n)
     assert posterior.data is not None
