@@ -154,8 +154,8 @@ def test_a_run_knows_its_centre_and_its_residuals():
     tree = mintmc.sample(posterior_of(each, x, y), sampler, init=np.zeros(4), draws=2000, chains=2, progress=False)
     diagnosis = mintmc.diagnose(tree)
     assert diagnosis.trusted
-    assert diagnosis.numbers["distance from the centre, standard deviations"] == pytest.approx(1, abs=0.1)
-    assert diagnosis.numbers["residual noise, on all data"] < 0.1
+    assert diagnosis.numbers["centre_distance"] == pytest.approx(1, abs=0.1)
+    assert diagnosis.numbers["residual_noise"] < 0.1
     assert tree.attrs["centre_passes"] < 25
     assert sum(tree.attrs["data_touched_setup"]) >= tree.attrs["centre_passes"] * 10_000
 
@@ -193,11 +193,11 @@ def test_stochastic_gradients_with_control():
     precision = -float(mintmc.find_mode(posterior, 0.0).expansion.hessian[0, 0])
     widths = {}
     for name, control in (("plain", None), ("controlled", mintmc.Taylor())):
-        sampler = mintmc.SGLD(20, 0.2 / precision, control=control)
+        sampler = mintmc.SGLD(20, step_size=0.2 / precision, control=control)
         tree = mintmc.sample(posterior, sampler, init=0.5, draws=20_000, warmup=200, chains=2, progress=False)
         widths[name] = float(tree.posterior["theta"].std()) * precision**0.5
     assert widths["controlled"] == pytest.approx(1 / np.sqrt(1 - 0.2 / 4), abs=0.08)
     assert widths["plain"] > 1.5
-    sampler = mintmc.SGHMC(20, 0.1 / precision**0.5, friction=precision**0.5, control=mintmc.Taylor())
+    sampler = mintmc.SGHMC(20, step_size=0.1 / precision**0.5, friction=precision**0.5, control=mintmc.Taylor())
     tree = mintmc.sample(posterior, sampler, init=0.5, draws=20_000, warmup=200, chains=2, progress=False)
     assert float(tree.posterior["theta"].std()) * precision**0.5 == pytest.approx(1, abs=0.08)
