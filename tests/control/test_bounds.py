@@ -62,13 +62,13 @@ def test_constants_are_the_largest_derivatives(name, order, constant):
         return
     found, given = largest(f, order), float(np.max(given))
     assert found <= given * (1 + 1e-9)
-    if (name, constant) != ("poisson, y = 2", "first"):  # of slopes -1 and y - 1, whichever is larger
-        assert found > TIGHT * given or constant == "first"
+    if constant != "first":  # slopes come close to their bounds only far out
+        assert found > TIGHT * given
 
 
-# Functions that use up what their derivatives are allowed, whatever the way: |f''| = 1 and f''' = 1 everywhere.
+# Functions that use up what their derivatives are allowed, |f''| = 1 and f''' = 1 everywhere, and whose expansion at
+# the centre, where v = 0, is 0.
 EXTREME = {1: lambda v: v * np.abs(v) / 2, 2: lambda v: v**3 / 6}
-SLOPE_AND_CURVATURE = {1: lambda v: 0.0 * v, 2: lambda v: 0.0 * v}  # of these at the centre, where v = 0
 
 
 def geometries(rng, dim=3):

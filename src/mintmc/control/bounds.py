@@ -45,7 +45,7 @@ _BLOCK = 2**16
 _MOST_ROUNDED = 1024
 """Parameters beyond which coordinates are scaled, but not turned."""
 _FLATTEST = 1e-8
-"""The smallest curvature that is told from none, of the largest."""
+"""The smallest curvature that is told from none, of the largest: of columns that are nearly the same."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,15 +143,16 @@ class RegressionBounds:
         """What to multiply params and rows by, so that rows are about round: a vector, or a matrix from the right."""
         if self.published:
             return None
-        weight = self.second if self.second is not None else 1.0
-        weight = np.broadcast_to(weight, len(self.x))
+        weight = np.broadcast_to(1.0 if self.second is None else self.second, len(self.x))
         if self.x.shape[1] > _MOST_ROUNDED:
-            squares = sum(w @ part**2 for part, w in _blocks(self.x, weight))
-            root = np.sqrt(np.maximum(squares, _FLATTEST * squares.max()))
-            return root, 1 / root
-        values, vectors = np.linalg.eigh(sum((part.T * w) @ part for part, w in _blocks(self.x, weight)))
+            scale = _root(sum(w @ part**2 for part, w in _blocks(self.x, weight)))
+            return scale, 1 / scale
+        curvature = sum((part.T * w) @ part for part, w in _blocks(self.x, weight))
+        # Of columns scaled to one length, so that none is lost in the rounding of another.
+        scale = _root(np.diagonal(curvature))
+        values, vectors = np.linalg.eigh(curvature / np.outer(scale, scale))
         root = np.sqrt(np.maximum(values, _FLATTEST * values.max()))
-        return vectors * root, vectors / root
+        return scale[:, None] * (vectors * root), (vectors / root) / scale[:, None]
 
     @cached_property
     def _lengths(self) -> np.ndarray:
@@ -250,6 +251,11 @@ def _largest_cubic(hh: Array, dd: Array, hd: Array) -> Array:
     s = jnp.sqrt(2 + cosine**2 / 4) - cosine / 2
     root = jnp.sqrt((2 + cosine * s) / 3)
     return hh * root**3 / s
+
+
+def _root(squares: Any) -> np.ndarray:
+    """Lengths of columns, 1 where there is nothing."""
+    return np.where(squares > 0, np.sqrt(squares), 1.0)
 
 
 def _blocks(*arrays: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
