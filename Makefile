@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-all lint bench bench-scale clean
+.PHONY: demo test test-slow test-all lint bench bench-scale clean
 
 demo: $(READY)
 	$(BIN)/mintmc reproduce tied-means --scale quick --out results/tied-means
@@ -12,8 +12,10 @@ demo: $(READY)
 test: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadscope
 
-test-all: $(READY)
-	$(BIN)/python -m pytest -n auto --dist loadscope -m ""
+test-slow: $(READY)
+	$(BIN)/python -m pytest -n auto --dist loadscope -m slow
+
+test-all: test test-slow
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -18,7 +18,7 @@ import jax
 import numpy as np
 
 import mintmc
-from mintmc.experiments import tied_means
+from mintmc.experiments.tied_means import experiment as tied_means
 
 HERE = Path(__file__).parent
 CHAINS, DRAWS, ROUNDS = 8, 100_000, 8
@@ -69,7 +69,7 @@ def main():
     at_small, at_large = (min(times) for times in zip(*sizes, strict=True))
     # A step so small that Barker's first batch always decides: what its loop costs.
     still = mintmc.RandomWalk(step_size=0.01)
-    tests = (mintmc.MINT(125, temperature=1e4, proposal=still), mintmc.BarkerMH(125, 1e4, still))
+    tests = (mintmc.MINT(125, temperature=1e4, proposal=still), mintmc.BarkerMH(125, temperature=1e4, proposal=still))
     mint, barker = (min(time_mint(posterior, sampler, 50_000) for _ in range(ROUNDS)) for sampler in tests)
     results = {
         "C, one core: microseconds a step": c,

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import mintmc
-from mintmc.experiments import tied_means
+from mintmc.experiments.tied_means import experiment as tied_means
 
 HERE = Path(__file__).parent
 ROWS_ON_DISK = 100_000_000

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 import mintmc
 from mintmc.cli import app
 from mintmc.cli.options import SAMPLERS, build_sampler, parse_pairs
-from mintmc.experiments import tied_means
+from mintmc.experiments.tied_means import experiment as tied_means
 from mintmc.store.run_store import open_run
 
 

@@ -6,7 +6,7 @@ import pytest
 import mintmc
 from mintmc.data import Uniform
 from mintmc.energy import Tempered
-from mintmc.experiments import tied_means
+from mintmc.experiments.tied_means import experiment as tied_means
 
 
 def posterior_of(n, seed=0):

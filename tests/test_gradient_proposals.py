@@ -40,7 +40,7 @@ def draws_of(posterior, sampler, draws, seed):
 @pytest.fixture(scope="module")
 def reference(posterior):
     proposal = mintmc.Hamiltonian(steps=4, preconditioner="diagonal")
-    return draws_of(posterior, mintmc.MetropolisHastings(proposal, TEMPERATURE), 4000, seed=3)
+    return draws_of(posterior, mintmc.MetropolisHastings(proposal, temperature=TEMPERATURE), 4000, seed=3)
 
 
 def distances(draws, reference):

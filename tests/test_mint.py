@@ -54,7 +54,7 @@ def test_without_penalty_the_chain_runs_hotter_and_diagnose_says_so(posterior, a
     report = mintmc.diagnose(tree)
     assert any("without penalty the noise heats" in warning for warning in report.warnings)
     # What the noise implies is what is measured, to a tenth.
-    implied = report.numbers["temperature that the noise implies"]
+    implied = report.numbers["implied_temperature"]
     assert implied == pytest.approx(tree.attrs["temperature"] * np.mean(z**2), rel=0.1)
 
 

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 import mintmc
+from mintmc import count
 from mintmc.acceptance import austere, barker, confidence
 from mintmc.acceptance.correction import atoms
 from mintmc.acceptance.proxy import Proxy
 from mintmc.control import each
 from mintmc.energy import Tempered
 from mintmc.experiments.report import mean_and_error
+from mintmc.proposals import Point
 from truth import LIMIT, distance, gaussian_data, gaussian_log_likelihood
 
 N, TEMPERATURE = 10_000, 100.0  # n_eff = 100, posterior sd 0.1
@@ -32,7 +34,7 @@ WALK = mintmc.RandomWalk(step_size=0.15)
 
 @pytest.mark.parametrize("settings", [{}, {"table": "ridge"}, {"variance": 0.8}, {"published": True}])
 def test_barker_samples_the_tempered_posterior(posterior, settings):
-    sampler = mintmc.BarkerMH(100, TEMPERATURE, WALK, **settings)
+    sampler = mintmc.BarkerMH(100, temperature=TEMPERATURE, proposal=WALK, **settings)
     tree, z = run(posterior, sampler)
     assert distance(z**2, 1.0) < LIMIT
     assert distance(z, 0.0) < LIMIT
@@ -46,10 +48,10 @@ def test_barker_samples_the_tempered_posterior(posterior, settings):
 def test_barker_without_correction_for_the_noise_is_caught(posterior, monkeypatch):
     # The broken twin adds logistic noise to a ratio that is noisy already.
     def logistic(self, key, dtype):
-        return barker.Noise(jnp.zeros((), dtype), jax.random.logistic(key, dtype=dtype))
+        return barker.Randomness(jnp.zeros((), dtype), jax.random.logistic(key, dtype=dtype))
 
-    monkeypatch.setattr(barker.Barker, "noise", logistic)
-    _, z = run(posterior, mintmc.BarkerMH(100, TEMPERATURE, WALK))
+    monkeypatch.setattr(barker.Barker, "randomness", logistic)
+    _, z = run(posterior, mintmc.BarkerMH(100, temperature=TEMPERATURE, proposal=WALK))
     assert distance(z**2, 1.0) > LIMIT
 
 
@@ -63,20 +65,20 @@ def test_barker_is_exact_once_all_data_are_read():
     stream = mintmc.data.Stream(mintmc.data.Uniform(n), model.rows, mintmc.data.Uniform(n).ticket(jax.random.key(0)))
 
     def one(key):
-        noise = test.noise(key, jnp.float32)
-        return test.decide(noise, here, there, 0.0, (), {"stream": stream}, target)[0]
+        numbers = test.randomness(key, jnp.float32)
+        return test.decide(numbers, Point(here), Point(there), 0.0, (), {"stream": stream}, target)[0]
 
     decisions = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(5), 20_000))
-    assert np.all(decisions.data_touched == 2 * n)
+    assert np.all(count.total(decisions["data_touched"]) == 2 * n)
     exact = 1 / (1 + np.exp(-(-n * 0.32**2 / 2 + n * 0.3**2 / 2)))
-    rate = float(decisions.accepted.mean())
+    rate = float(decisions["accepted"].mean())
     assert abs(rate - exact) < LIMIT * np.sqrt(exact * (1 - exact) / 20_000)
 
 
 def test_austere_with_a_strict_level_is_nearly_exact_and_with_a_loose_one_is_not(posterior):
-    strict, z = run(posterior, mintmc.AustereMH(100, 1e-5, TEMPERATURE, WALK), draws=8000)
+    strict, z = run(posterior, mintmc.AustereMH(100, epsilon=1e-5, temperature=TEMPERATURE, proposal=WALK), draws=8000)
     assert distance(z**2, 1.0) < LIMIT
-    loose, z = run(posterior, mintmc.AustereMH(20, 0.5, TEMPERATURE, WALK))
+    loose, z = run(posterior, mintmc.AustereMH(20, epsilon=0.5, temperature=TEMPERATURE, proposal=WALK))
     # epsilon = 0.5 stops at the first look at which enough rows make up the variance, of 20 or 40 rows: a noisy sign
     # test, hotter than it says.
     assert int(loose["sample_stats"]["data_touched"].min()) == 40
@@ -97,10 +99,12 @@ def test_austere_looks_as_often_as_the_dynamic_programme_says():
     def one(key):
         stream = mintmc.data.Stream(batching, model.rows, batching.ticket(key))
         # u = 1 puts the threshold at 0, where the mean of x is: the hardest decision.
-        return test.decide(jnp.zeros(()), jnp.zeros(1), jnp.ones(1), 0.0, (), {"stream": stream}, target)[0]
+        return test.decide(jnp.zeros(()), Point(jnp.zeros(1)), Point(jnp.ones(1)), 0.0, (), {"stream": stream}, target)[
+            0
+        ]
 
     read = jax.jit(lambda keys: jax.lax.map(one, keys, batch_size=64))(jax.random.split(jax.random.key(0), 4000))
-    fraction = np.asarray(read.data_touched) / (2 * n)
+    fraction = count.total(read["data_touched"]) / (2 * n)
     assert abs(fraction.mean() - 0.15830) < LIMIT * fraction.std() / np.sqrt(4000) + 0.002  # normal for Student's t
 
 
@@ -122,14 +126,14 @@ def gaussian_bound(here, there):
 
 @pytest.mark.parametrize("inequality", confidence.INEQUALITIES)
 def test_confidence_samples_the_tempered_posterior(posterior, inequality):
-    sampler = mintmc.ConfidenceMH(gaussian_bound, inequality=inequality, temperature=TEMPERATURE, proposal=WALK)
+    sampler = mintmc.ConfidenceMH(bound=gaussian_bound, inequality=inequality, temperature=TEMPERATURE, proposal=WALK)
     tree, z = run(posterior, sampler, draws=6000)
     assert distance(z**2, 1.0) < LIMIT
     assert int(tree["sample_stats"]["bound_violations"].sum()) == 0
 
 
 def test_a_violated_bound_is_counted_and_reported(posterior):
-    too_tight = mintmc.ConfidenceMH(lambda a, b: 0.5 * jnp.abs(b - a), temperature=TEMPERATURE, proposal=WALK)
+    too_tight = mintmc.ConfidenceMH(bound=lambda a, b: 0.5 * jnp.abs(b - a), temperature=TEMPERATURE, proposal=WALK)
     tree, _ = run(posterior, too_tight, draws=500)
     assert int(tree["sample_stats"]["bound_violations"].sum()) > 100
     assert any("bound was violated" in warning for warning in mintmc.diagnose(tree).warnings)
@@ -166,7 +170,7 @@ def test_a_taylor_proxy_is_close_and_its_mean_is_known():
     x, _, posterior = logistic(500, 3)
     model = posterior.model(lambda t: t, 3)
     centre = jnp.array([-0.8, 0.1, 0.9])
-    proxy = Proxy(centre, mintmc.logistic_remainder(x), None)
+    proxy = Proxy(centre, mintmc.logistic_remainder(x), None, 500)
     here, there = centre + 0.05, centre + jnp.array([0.1, -0.1, 0.02])
     expansion = proxy.start(here, posterior.rows, model).expansion
     w = each(model, expansion, here, there, posterior.rows)
@@ -187,7 +191,7 @@ def test_proxies_save_data_and_leave_the_law_alone():
         posterior, mintmc.MetropolisHastings(mintmc.Hamiltonian(steps=5)), init=init, draws=2000, seed=1, progress=False
     )["posterior"]["theta"].values
     mode = reference.mean(axis=(0, 1))
-    plain = mintmc.ConfidenceMH(mintmc.logistic_bound(x), proposal=walk)
+    plain = mintmc.ConfidenceMH(bound=mintmc.logistic_bound(x), proposal=walk)
     given = mintmc.ConfidenceMH(proxy=mintmc.TaylorProxy(mintmc.logistic_remainder(x), centre=mode), proposal=walk)
     dropped = mintmc.ConfidenceMH(proxy=mintmc.TaylorProxy(mintmc.logistic_remainder(x), every=20), proposal=walk)
     read = {}
@@ -211,10 +215,10 @@ def test_gradient_proposals_and_pytrees_work_with_every_test(posterior):
     shaped = mintmc.Posterior(lambda p, x: -0.5 * (x - p["mean"]) ** 2, posterior.data.rows)
     langevin = mintmc.Langevin(step_size=0.1)
     for sampler in (
-        mintmc.BarkerMH(100, TEMPERATURE, langevin),
-        mintmc.AustereMH(100, 0.01, TEMPERATURE, langevin),
+        mintmc.BarkerMH(100, temperature=TEMPERATURE, proposal=langevin),
+        mintmc.AustereMH(100, epsilon=0.01, temperature=TEMPERATURE, proposal=langevin),
         mintmc.ConfidenceMH(
-            lambda a, b: gaussian_bound(a["mean"], b["mean"]), temperature=TEMPERATURE, proposal=langevin
+            bound=lambda a, b: gaussian_bound(a["mean"], b["mean"]), temperature=TEMPERATURE, proposal=langevin
         ),
     ):
         tree = mintmc.sample(shaped, sampler, init={"mean": 0.0}, draws=4000, seed=1, progress=False)
@@ -234,10 +238,13 @@ MISTAKES = {
         lambda: mintmc.ConfidenceMH(),
         "exactly one of bound and proxy must be given, got bound=None, proxy=None",
     ),
-    "growth": (lambda: mintmc.ConfidenceMH("oracle", growth=1.0), r"growth must be in \(1, inf\), got 1"),
-    "delta": (lambda: mintmc.ConfidenceMH("oracle", delta=1.5), r"delta must be in \(0, 1\), got 1.5"),
-    "power": (lambda: mintmc.ConfidenceMH("oracle", power=1.0), r"power must be in \(1, inf\), got 1"),
-    "inequality": (lambda: mintmc.ConfidenceMH("oracle", inequality="x"), "inequality must be one of .*, got 'x'"),
+    "growth": (lambda: mintmc.ConfidenceMH(bound="oracle", growth=1.0), r"growth must be in \(1, inf\), got 1"),
+    "delta": (lambda: mintmc.ConfidenceMH(bound="oracle", delta=1.5), r"delta must be in \(0, 1\), got 1.5"),
+    "power": (lambda: mintmc.ConfidenceMH(bound="oracle", power=1.0), r"power must be in \(1, inf\), got 1"),
+    "inequality": (
+        lambda: mintmc.ConfidenceMH(bound="oracle", inequality="x"),
+        "inequality must be one of .*, got 'x'",
+    ),
     "every": (lambda: mintmc.TaylorProxy(gaussian_bound, every=0), "every must be at least 1, got 0"),
 }
 
@@ -251,9 +258,9 @@ def test_mistakes_are_refused(name):
 
 def test_bounds_are_checked_against_the_params(posterior):
     with pytest.raises(ValueError, match="bound must return a scalar, got"):
-        run(posterior, mintmc.ConfidenceMH(lambda a, b: jnp.zeros(3), temperature=TEMPERATURE))
+        run(posterior, mintmc.ConfidenceMH(bound=lambda a, b: jnp.zeros(3), temperature=TEMPERATURE))
     with pytest.raises(ValueError, match=r"batch_size must be in \[2, n=10000\], got 20000"):
-        run(posterior, mintmc.BarkerMH(20_000, TEMPERATURE))
+        run(posterior, mintmc.BarkerMH(20_000, temperature=TEMPERATURE))
     few = mintmc.Posterior(gaussian_log_likelihood, gaussian_data(100))
     with pytest.raises(ValueError, match="oracle_error needs n >= 500 for its grid of tests, got n = 100"):
         run(few, mintmc.AustereMH(50, oracle_error=0.1))

@@ -102,8 +102,8 @@ WRONG = {
     "exponential data": Case(mint(30, 25), EXPO, EXPONENTIAL, (-2, 2), 0.0),
     "Student's t(2) data": Case(mint(100, 90, 10_000), HEAVY, GAUSS, (-1, 1), 0.0),
     "no penalty": Case(mint(200, 60, penalty=False), NORMAL, GAUSS, (-1.5, 1.5), 0.0),
-    "SGLD": Case(mintmc.SGLD(100, 0.1 / N), NORMAL, GAUSS, (-0.05, 0.05), 0.0),
-    "SGHMC": Case(mintmc.SGHMC(100, 0.1 / N**0.5, 0.5 * N**0.5), NORMAL, GAUSS, (-0.05, 0.05), 0.0),
+    "SGLD": Case(mintmc.SGLD(100, step_size=0.1 / N), NORMAL, GAUSS, (-0.05, 0.05), 0.0),
+    "SGHMC": Case(mintmc.SGHMC(100, step_size=0.1 / N**0.5, friction=0.5 * N**0.5), NORMAL, GAUSS, (-0.05, 0.05), 0.0),
 }
 
 
@@ -128,8 +128,8 @@ RIGHT = {
     "recycled, no penalty": Case(
         mintmc.MINT(1000, alpha=0.45, estimator="recycled", penalty=False), NORMAL, GAUSS, (-2, 2), 0.0
     ),
-    "BarkerMH": Case(mintmc.BarkerMH(100, N / 100), NORMAL, GAUSS, (-1, 1), 0.0),
-    "SGLD": Case(mintmc.SGLD(N // 2, 0.05 / N), NORMAL, GAUSS, (-0.05, 0.05), 0.0),
+    "BarkerMH": Case(mintmc.BarkerMH(100, temperature=N / 100), NORMAL, GAUSS, (-1, 1), 0.0),
+    "SGLD": Case(mintmc.SGLD(N // 2, step_size=0.05 / N), NORMAL, GAUSS, (-0.05, 0.05), 0.0),
     "exponential data, hot": Case(mint(30, 5), EXPO, EXPONENTIAL, (-5, 4), 0.0),
 }
 
@@ -142,7 +142,9 @@ def test_a_right_law_is_not_blamed(name):
 
 
 # As found, trusted: -34 standard deviations with 28 times the spread, and -38.
-@pytest.mark.parametrize("sampler", [mintmc.BarkerMH(100, 200.0), mintmc.AustereMH(500, 0.01, 200.0)])
+@pytest.mark.parametrize(
+    "sampler", [mintmc.BarkerMH(100, temperature=200.0), mintmc.AustereMH(500, epsilon=0.01, temperature=200.0)]
+)
 def test_a_growing_batch_does_not_stop_on_a_variance_that_it_cannot_know(sampler):
     judged = Judged(Case(sampler, RARE, LOG_ODDS, (-16, -2), -6.2), draws=1000, warmup=300, chains=2, audit=False)
     # 1,000 draws of two chains tell a mean to about a tenth of a standard deviation.
@@ -187,7 +189,13 @@ def test_a_batch_of_one_row_has_no_noise_to_judge():
 
 
 def test_advice_names_settings_that_the_sampler_has():
-    case = Case(mintmc.AustereMH(100, 0.4, N / 100, mintmc.RandomWalk(step_size=3.0)), NORMAL, GAUSS, (-1, 1), 0.0)
+    case = Case(
+        mintmc.AustereMH(100, epsilon=0.4, temperature=N / 100, proposal=mintmc.RandomWalk(step_size=3.0)),
+        NORMAL,
+        GAUSS,
+        (-1, 1),
+        0.0,
+    )
     assert not any("alpha" in warning for warning in Judged(case, draws=300, audit=False).verdict.warnings)
 
 

@@ -3,7 +3,7 @@
 from mintmc.control import Taylor
 from mintmc.control.bounds import RegressionBounds, RemainderBounds, logistic_bound, logistic_remainder
 from mintmc.control.lower_bounds import Bound, JaakkolaJordan
-from mintmc.data.disk import open_data
+from mintmc.data.open import open_data
 from mintmc.data.prepare import prepare
 from mintmc.kernels.schedule import Polynomial
 from mintmc.ladder.ladder import Ladder
@@ -11,8 +11,8 @@ from mintmc.ladder.rings import QuantileRings, SpacedRings
 from mintmc.modes import Mode, find_mode
 from mintmc.posterior import Posterior
 from mintmc.proposals import Autoregressive, Custom, Hamiltonian, Langevin, RandomWalk
-from mintmc.result.diagnose import Diagnosis, diagnose
-from mintmc.result.ladder_diagnosis import diagnose_ladder
+from mintmc.result.diagnose import diagnose
+from mintmc.result.diagnosis import Diagnosis
 from mintmc.result.ladder_plots import plot_ladder
 from mintmc.result.modes import mode_weights, relative_variance
 from mintmc.run.initial import PerChain
@@ -74,7 +74,6 @@ __all__ = [
     "TunaMH",
     "audit_rung",
     "diagnose",
-    "diagnose_ladder",
     "find_mode",
     "logistic_bound",
     "logistic_remainder",

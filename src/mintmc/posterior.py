@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +18,7 @@ from mintmc import check
 from mintmc.data import ArrayData, DiskData, Rows, named_leaves
 from mintmc.data.array import native
 from mintmc.data.formats import find
+from mintmc.data.source import Source
 from mintmc.energy import Density, Model, Referenced, block_size
 
 _ROWS_AT_A_TIME = 2**16
@@ -99,7 +101,7 @@ class Posterior:
     @property
     def on_disk(self) -> bool:
         """Whether the observations stay in a file."""
-        return isinstance(self.data, DiskData)
+        return self.data is not None and self.data.on_disk
 
     @property
     def has_prior(self) -> bool:
@@ -117,7 +119,7 @@ class Posterior:
     def model(self, unravel: Callable[[Array], Params], dim: int) -> Model:
         """The same posterior as a function of the flat vector that ``unravel`` turns into params."""
         log_likelihood = self.log_likelihood
-        by_host = isinstance(self.data, DiskData) and self.data.mapped is None
+        by_host = self.data is not None and self.data.by_host
         each = None if log_likelihood is None else (lambda theta, datum: log_likelihood(unravel(theta), datum))
         return Model(
             log_likelihood=each,
@@ -130,24 +132,39 @@ class Posterior:
             has_prior=self.has_prior,
         )
 
+    def flat(self, params: Params, name: str = "init") -> FlatTarget:
+        """The same posterior as a function of flat vectors like that of ``params``; one object for all such params."""
+        theta, unravel = flatten(params, name)
+        structure = str(jax.tree.structure(params)), tuple(_form(leaf) for leaf in jax.tree.leaves(params))
+        if structure not in self._flat:
+            model = self.model(unravel, theta.size)
+            self._flat[structure] = FlatTarget(self, model, unravel, _raveled, theta.size, theta.dtype)
+        return self._flat[structure]
+
     def referenced(self, params: Params) -> Posterior:
         """The same posterior, every row beside its log-likelihood at a reference state.
 
         Rows on disk stay as they are; ``beside`` then finds the log-likelihoods of a batch.
         """
-        theta, unravel = flatten(params, "reference")
-        model, data = self.model(unravel, theta.size), self.data
+        target = self.flat(params, "reference")
+        theta, data = target.ravel(params), self.data
+        key = np.asarray(theta).tobytes()
+        if key in self._referenced:
+            return self._referenced[key]
         log_likelihood = check.function("log_likelihood", self.log_likelihood)
-        if isinstance(data, DiskData):
-            same = Posterior(log_likelihood, data, self.log_prior, log_jacobian=self.log_jacobian)
-            same.beside = lambda rows: Referenced(rows, model.each(theta, rows))
-            return same
         assert data is not None
-        each = jax.jit(model.each)
-        blocks = [data.read(first, first + _ROWS_AT_A_TIME) for first in range(0, data.n, _ROWS_AT_A_TIME)]
-        at_reference = np.concatenate([np.asarray(each(theta, block)) for block in blocks])
-        both = ArrayData(Referenced(data.rows, at_reference))
-        return Posterior(log_likelihood, both, self.log_prior, log_jacobian=self.log_jacobian)
+        if data.on_disk:
+            same = Posterior(log_likelihood, data, self.log_prior, log_jacobian=self.log_jacobian)
+            same.beside = lambda rows: Referenced(rows, target.model.each(theta, rows))
+        else:
+            each = target.compiled(("each",), lambda: jax.jit(target.model.each))
+            blocks = [data.read(first, first + _ROWS_AT_A_TIME) for first in range(0, data.n, _ROWS_AT_A_TIME)]
+            at_reference = np.concatenate([np.asarray(each(theta, block)) for block in blocks])
+            both = ArrayData(Referenced(data.read(0, data.n), at_reference))
+            same = Posterior(log_likelihood, both, self.log_prior, log_jacobian=self.log_jacobian)
+        self._referenced.clear()  # one at a time: it holds a copy of the data
+        self._referenced[key] = same
+        return same
 
     def check_functions(self, params: Params, name: str) -> None:
         """Refuse functions that do not give one float for such params, without running them."""
@@ -164,39 +181,73 @@ class Posterior:
 
     def density(self, params: Params) -> Density:
         """Log prior and log-likelihood on all data, as the samplers keep them."""
-        return self._density(*flatten(params, "params"))
+        target = self.flat(params, "params")
 
-    @cached_property
-    def rows(self) -> Rows:
-        """The observations as programs read them, in their own order; None if the host must read them from a file."""
-        if self.data is None:
-            return None
-        with jax.ensure_compile_time_eval():  # so that a first use under jit caches arrays, not tracers
-            return self.data.mapped if isinstance(self.data, DiskData) else jax.tree.map(jnp.asarray, self.data.rows)
-
-    def _density(self, theta: Array, unravel: Callable[[Array], Params]) -> Density:
-        # One compilation for each structure of params, kept as long as the posterior.
-        structure = str(jax.tree.map(jnp.shape, unravel(theta)))
-        if structure not in self._compiled:
+        def build() -> Callable[[Array, Rows], Density]:
             check_counted(self)
-            self.check_functions(unravel(theta), "params")
-            self._compiled[structure] = jax.jit(self.model(unravel, theta.size).density)
-        density = self._compiled[structure](theta, self.rows)
-        if isinstance(self.data, DiskData):
+            self.check_functions(params, "params")
+            return jax.jit(target.model.density)
+
+        density = target.compiled(("density",), build)(target.ravel(params), self.rows)
+        if self.data is not None and self.data.on_disk:
             jax.block_until_ready(density)
             self.data.check_reads()
         return density
 
+    @property
+    def rows(self) -> Rows:
+        """The observations as programs read them, in their own order; None if the host must read them from a file."""
+        return None if self.data is None else self.data.resident
+
     @cached_property
-    def _compiled(self) -> dict[str, Callable]:
+    def _flat(self) -> dict[Any, FlatTarget]:
         return {}
+
+    @cached_property
+    def _referenced(self) -> dict[bytes, Posterior]:
+        return {}
+
+
+@dataclass(frozen=True, eq=False)
+class FlatTarget:
+    """A posterior as a function of flat vectors: what kernels and runs work with.
+
+    It keeps what was compiled for it, so that a second run of the same kind compiles nothing.
+    """
+
+    posterior: Posterior
+    model: Model
+    unravel: Callable[[Array], Params]
+    ravel: Callable[[Params], Array]
+    dim: int
+    dtype: Any
+    _programs: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def n(self) -> int:
+        """The number of observations."""
+        return self.posterior.n
+
+    def compiled(self, key: Any, build: Callable[[], Any]) -> Any:
+        """What ``build`` returned when it was first asked for under this key."""
+        if key not in self._programs:
+            self._programs[key] = build()
+        return self._programs[key]
+
+    def shared_by(self, sharers: int) -> FlatTarget:
+        """The same, each of whose full passes so many devices make together."""
+        if sharers == self.model.sharers:
+            return self
+        model = replace(self.model, sharers=sharers)
+        return self.compiled(("shared", sharers), lambda: replace(self, model=model, _programs={}))
 
 
 def _source(data: Rows) -> ArrayData | DiskData:
     """Where observations live: what is on disk already stays there."""
     if isinstance(data, (ArrayData, DiskData)):
         return data
-    if isinstance(data, (str, os.PathLike, np.memmap)) or type(data).__module__.startswith("zarr."):
+    is_file = isinstance(data, (str, os.PathLike, np.memmap)) or type(data).__module__.startswith("zarr.")
+    if is_file or (isinstance(data, Source) and not isinstance(data, type)):
         return DiskData(find(data, None, "data"))
     return ArrayData(data)
 
@@ -242,6 +293,15 @@ def _described(leaf: Any, array: np.ndarray) -> str:
 
 def _flat(params: Params) -> float:
     return 0.0
+
+
+def _form(leaf: Any) -> tuple[tuple[int, ...], str]:
+    array = np.asarray(leaf)
+    return array.shape, str(array.dtype)
+
+
+def _raveled(params: Params) -> Array:
+    return ravel_pytree(jax.tree.map(jnp.asarray, params))[0]
 
 
 def _as_they_are(rows: Rows) -> Rows:

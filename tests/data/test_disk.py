@@ -25,7 +25,8 @@ from files import (
     save_parquet,
     save_zarr,
 )
-from mintmc.data import disk, identity
+from mintmc.data import identity
+from mintmc.data import open as disk
 from mintmc.data.prepare import prepare
 
 

@@ -8,7 +8,8 @@ import pytest
 import zarr
 
 from files import N, X, Y, save, save_group, save_parquet, save_zarr
-from mintmc.data import disk, formats
+from mintmc.data import formats
+from mintmc.data import open as disk
 from mintmc.data.prepare import prepare
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from files import N, Y, save
-from mintmc.data import disk, fresh
+from mintmc.data import fresh
+from mintmc.data import open as disk
 from mintmc.data.prepare import prepare
 
 
@@ -78,7 +79,8 @@ def test_few_blocks_are_kept():
 MEASURE = """
 import re, sys
 import numpy as np
-from mintmc.data import disk, formats
+from mintmc.data import formats
+from mintmc.data import open as disk
 
 def peak():
     return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024

@@ -16,7 +16,7 @@ import pyarrow.parquet
 import pytest
 import zarr
 
-from mintmc.data import disk
+from mintmc.data import open as disk
 from mintmc.data.prepare import _shuffle, prepare
 
 N = 1000

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import mintmc
-from mintmc.experiments import fifty_modes, fifty_modes_numbers, fifty_modes_page
-from mintmc.experiments.fifty_modes_scale import SCALES, Scale, mixed_ladder
+from mintmc.experiments.fifty_modes import experiment as fifty_modes
+from mintmc.experiments.fifty_modes import numbers as fifty_modes_numbers
+from mintmc.experiments.fifty_modes import page as fifty_modes_page
+from mintmc.experiments.fifty_modes.scale import SCALES, Scale, mixed_ladder
 from mintmc.result.modes import relative_variance
 
 TINY = Scale(

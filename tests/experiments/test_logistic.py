@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 import mintmc
-from mintmc.experiments import logistic, logistic_table, mnist
+from mintmc.experiments.logistic import experiment as logistic
+from mintmc.experiments.logistic import mnist
+from mintmc.experiments.logistic import table as logistic_table
 
 
 def test_the_digits_are_all_there():
@@ -40,7 +42,7 @@ def test_a_growing_batch_stays_small_where_seita_says_so():
     # Table 1: 125.4 rows for Barker's test at K = 100 and steps of 0.05, over 5,000 draws.
     posterior = mnist.posterior(flat_prior=True)
     # Without the published rules it reads on until the variance of so few telling images is known: 944 rows.
-    sampler = mintmc.BarkerMH(100, logistic_table.TEMPERATURE, logistic_table.WALK, published=True)
+    sampler = mintmc.BarkerMH(100, temperature=logistic_table.TEMPERATURE, proposal=logistic_table.WALK, published=True)
 
     def start(key):
         return 0.03 * jax.random.normal(key, (784,))

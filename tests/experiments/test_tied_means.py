@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import mintmc
-from mintmc.experiments import tied_means, tied_means_rivals
+from mintmc.experiments.tied_means import experiment as tied_means
+from mintmc.experiments.tied_means import rivals as tied_means_rivals
 from truth import LIMIT, distance
 
 

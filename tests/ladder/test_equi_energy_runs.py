@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import mintmc
-from mintmc.experiments import tied_means
+from mintmc.experiments.tied_means import experiment as tied_means
 from mintmc.ladder.rings import subset_size
 from mintmc.run import sample as runner
 from truth import LIMIT, gaussian_data, gaussian_log_likelihood
@@ -22,7 +22,7 @@ STEPS = mintmc.RandomWalk(target_acceptance=0.5)
 
 
 def equi_energy(ladder=LADDER, **settings):
-    return mintmc.EquiEnergy(ladder, STEPS, **({"jump_probability": 0.3, "round_length": 1000} | settings))
+    return mintmc.EquiEnergy(ladder, proposal=STEPS, **({"jump_probability": 0.3, "round_length": 1000} | settings))
 
 
 def run(posterior=TWO_MODES, sampler=None, **settings):

@@ -17,7 +17,7 @@ def normal(x, mean, sd):
 TWO_MODES = mintmc.Posterior.from_density(lambda x: jnp.logaddexp(-0.5 * (x - 9) ** 2, -0.5 * (x + 9) ** 2))
 WARM = mintmc.Ladder.geometric(hottest=50, rungs=5)
 # No rung crosses from mode to mode: a step that is adapted to their widths would.
-COLD = mintmc.ParallelTempering(mintmc.Ladder.geometric(hottest=2, rungs=3), mintmc.RandomWalk(step_size=1.0))
+COLD = mintmc.ParallelTempering(mintmc.Ladder.geometric(hottest=2, rungs=3), proposal=mintmc.RandomWalk(step_size=1.0))
 APART = mintmc.PerChain(np.array([-9.0, 9.0, -8.0, 8.0]))
 
 
@@ -61,9 +61,9 @@ def test_a_hot_rung_that_does_not_forget_is_told():
 
 def test_an_unvisited_mode_is_told(tempered):
     weights = mode_weights(tempered, lambda x: (x > 0).astype(int), count=3)
-    assert any("no draw is in mode 2" in warning for warning in mintmc.diagnose_ladder(tempered, weights).warnings)
+    assert any("no draw is in mode 2" in warning for warning in mintmc.diagnose(tempered, weights).warnings)
     twice = mode_weights(tempered, lambda x: (x > 0).astype(int))
-    assert not any("no draw is in" in warning for warning in mintmc.diagnose_ladder(tempered, twice).warnings)
+    assert not any("no draw is in" in warning for warning in mintmc.diagnose(tempered, twice).warnings)
 
 
 # Weights 0.9 and 0.1, standard deviations 1 and 0.3, in 10 dimensions: the narrow mode is 10 lower in energy.

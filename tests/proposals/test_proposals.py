@@ -64,7 +64,7 @@ def _final_momentum(point, momentum, tuning, steps):
 
 def test_a_random_walk_step_has_the_covariance_of_its_preconditioner():
     proposal = mintmc.RandomWalk()
-    noise = jax.vmap(lambda key: proposal.noise(key, 2, jnp.float32))(jax.random.split(jax.random.key(0), 20_000))
+    noise = jax.vmap(lambda key: proposal.randomness(key, 2, jnp.float32))(jax.random.split(jax.random.key(0), 20_000))
     moves = jax.vmap(lambda z: proposal.move(z, Point(jnp.zeros(2)), Point, Tuning(jnp.asarray(0.5), DENSE))[0].theta)(
         noise
     )

@@ -104,7 +104,7 @@ def test_many_rows_are_audited_on_a_table_of_some(monkeypatch):
 def test_steps_of_many_parameters_are_judged_by_their_gradients(monkeypatch):
     # 9% too wide: the step alone gives 1/(1 - 0.16) of variance.
     settings = {"init": 0.0, "draws": 3000, "warmup": 100, "chains": 4, "progress": False}
-    sampler = mintmc.SGLD(N, 0.64 / N)
+    sampler = mintmc.SGLD(N, step_size=0.64 / N)
     by_theory = audits(mintmc.sample(GAUSS, sampler, **settings))[0]
     monkeypatch.setattr(steps, "MOST_PARAMETERS", 0)
     by_gradients = audits(mintmc.sample(GAUSS, sampler, **settings))[0]
@@ -115,6 +115,8 @@ def test_steps_of_many_parameters_are_judged_by_their_gradients(monkeypatch):
 
 def test_steps_that_diverge_are_told():
     # eps H = 5 > 4: every step overshoots further. Chains would overflow, so they are few and short.
-    tree = mintmc.sample(GAUSS, mintmc.SGLD(N, 5.0 / N), init=0.0, draws=20, warmup=0, chains=2, progress=False)
+    tree = mintmc.sample(
+        GAUSS, mintmc.SGLD(N, step_size=5.0 / N), init=0.0, draws=20, warmup=0, chains=2, progress=False
+    )
     assert audits(tree)[0]["spread"] == np.inf
     assert any("would diverge" in warning for warning in mintmc.diagnose(tree).warnings)

@@ -13,17 +13,24 @@ there. Its full pass is counted, and shown apart.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from mintmc.acceptance.metropolis import Decision, log_uniform
+from mintmc import count
+from mintmc.acceptance.base import AcceptanceTest, decided
 from mintmc.acceptance.stream import MIN_WITNESSES, Moments, read_until
-from mintmc.data import Batch
+from mintmc.data import Batch, Rows
 from mintmc.energy import Tempered
+from mintmc.proposals import Point
+from mintmc.statistics import DATA_TOUCHED, Info, Statistic
+
+ORACLE_TOUCHED = replace(DATA_TOUCHED, name="oracle_touched")
+"""Data that an oracle read to decide what no algorithm could know."""
 
 
 def critical_values(n: int, batch_size: int, epsilon: float) -> np.ndarray:
@@ -35,40 +42,37 @@ def critical_values(n: int, batch_size: int, epsilon: float) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Austere:
+class Austere(AcceptanceTest):
     """The sequential t-test."""
 
     block: int
     critical: np.ndarray  # (test, look): |t| at which each available test stops; looks are blocks read
     every: np.ndarray  # (test,): blocks from one look of a test to its next
     table: Any  # a DesignTable: which test to take at which mu_std; or None: the first always
-    published_oracle: bool  # mu_std without its dependence on u, as in the published script
+    published: bool  # mu_std without its dependence on u, as in the published script
+    statistics: ClassVar[tuple[Statistic, ...]] = (DATA_TOUCHED, ORACLE_TOUCHED)
     touches: ClassVar[None] = None
-    init_touches: ClassVar[int] = 0
-    noise = staticmethod(log_uniform)
 
     @property
     def roles(self) -> tuple[str, ...]:
         """An oracle reads all data as well."""
         return ("stream",) if self.table is None else ("stream", "all")
 
-    def remember(self, theta: Array, batch: Batch, target: Tempered) -> tuple[()]:
-        """Nothing."""
-        return ()
-
-    def decide(self, noise, here, there, log_q, memory, batch, target):
+    def decide(
+        self, randomness: Array, here: Point, there: Point, log_q: Any, memory: Any, batch: Batch, target: Tempered
+    ) -> tuple[Info, Any]:
         """Read until the test is sure of the sign."""
         n, T, model = target.model.n, target.temperature, target.model
-        others = target.prior(there) - target.prior(here) + log_q
-        threshold = (noise - others) / n
+        others = target.prior(there.theta) - target.prior(here.theta) + log_q
+        threshold = (randomness - others) / n
 
-        def differences(rows):
-            return (model.each(there, rows) - model.each(here, rows)) / T
+        def differences(rows: Rows) -> Array:
+            return (model.each(there.theta, rows) - model.each(here.theta, rows)) / T
 
         test, oracle = self._choose(differences, threshold, batch, n)
-        critical, every = jnp.asarray(self.critical, here.dtype)[test], jnp.asarray(self.every)[test]
+        critical, every = jnp.asarray(self.critical, here.theta.dtype)[test], jnp.asarray(self.every)[test]
 
-        def decided(moments: Moments, look: Array) -> Array:
+        def is_sure(moments: Moments, look: Array) -> Array:
             unseen = 1 - (moments.read - 1) / max(n - 1, 1)
             error = jnp.sqrt(moments.variance / jnp.maximum(moments.read, 1) * unseen)
             sure = jnp.abs(moments.mean - threshold) > critical[look - 1] * error
@@ -77,31 +81,33 @@ class Austere:
             return sure & known & (look % every == 0)
 
         moments, _ = read_until(
-            batch["stream"], differences, n, self.block, lambda look, read: read + self.block, decided, here.dtype
+            batch["stream"], differences, n, self.block, lambda look, read: read + self.block, is_sure, here.theta.dtype
         )
         log_ratio = n * moments.mean + others
         is_defined = ~jnp.isnan(log_ratio)
-        decision = Decision(
+        info = decided(
             accepted=is_defined & (moments.mean > threshold),
             acceptance_rate=jnp.where(is_defined, jnp.exp(jnp.minimum(log_ratio, 0)), 0),
             log_ratio_noise=float(n) ** 2 * moments.noise_of_mean(n),
             is_defined=is_defined,
-            data_touched=2 * moments.read + oracle,
-            extras={"oracle_touched": oracle},
         )
-        return decision, memory
+        read = count.times(2, moments.read)
+        touched = {"data_touched": count.add(read, count.of(oracle)), "oracle_touched": count.of(oracle)}
+        return info | touched, memory
 
-    def _choose(self, differences, threshold, batch, n) -> tuple[Array, Array]:
+    def _choose(
+        self, differences: Callable[[Rows], Array], threshold: Array, batch: Batch, n: int
+    ) -> tuple[Array, int]:
         """The test to use, and the data points that choosing it took."""
         if self.table is None:
-            return jnp.zeros((), int), jnp.zeros((), jnp.int32)
+            return jnp.zeros((), int), 0
         everything = differences(batch["all"])[:n]
-        distance = everything.mean() - (threshold / n if self.published_oracle else threshold)
+        distance = everything.mean() - (threshold / n if self.published else threshold)
         mu_std = distance * jnp.sqrt(n - 1) / everything.std()
         grid = jnp.asarray(self.table.mu_std, everything.dtype)
         nearest = jnp.clip(jnp.round((mu_std - grid[0]) / (grid[1] - grid[0])), 0, grid.size - 1)
         index = jnp.where(jnp.isnan(nearest), grid.size // 2, nearest).astype(int)
-        return jnp.asarray(self._tests)[index], jnp.asarray(2 * n, jnp.int32)
+        return jnp.asarray(self._tests)[index], 2 * n
 
     @property
     def _tests(self) -> np.ndarray:

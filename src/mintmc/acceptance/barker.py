@@ -19,16 +19,19 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from mintmc import count
+from mintmc.acceptance.base import AcceptanceTest, decided
 from mintmc.acceptance.correction import Atoms, Table
-from mintmc.acceptance.metropolis import Decision
 from mintmc.acceptance.stream import MIN_WITNESSES, Moments, read_until
-from mintmc.data import Batch
+from mintmc.data import Batch, Rows
 from mintmc.energy import Tempered
+from mintmc.proposals import Point
+from mintmc.statistics import DATA_TOUCHED, Info, Statistic
 
 SURE = 5.0
 
 
-class Noise(NamedTuple):
+class Randomness(NamedTuple):
     """A standard normal number and a draw of the correction."""
 
     normal: Array
@@ -36,7 +39,7 @@ class Noise(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Barker:
+class Barker(AcceptanceTest):
     """Barker's test on a growing batch."""
 
     block: int
@@ -44,10 +47,10 @@ class Barker:
     law: Atoms | Table
     published: bool
     roles: ClassVar[tuple[str, ...]] = ("stream",)
+    statistics: ClassVar[tuple[Statistic, ...]] = (DATA_TOUCHED,)
     touches: ClassVar[None] = None
-    init_touches: ClassVar[int] = 0
 
-    def noise(self, key: Array, dtype: Any) -> Noise:
+    def randomness(self, key: Array, dtype: Any) -> Randomness:
         """All randomness of one decision but the batch."""
         for_normal, for_correction = jax.random.split(key)
         uniform = jax.random.uniform(for_correction, dtype=dtype)
@@ -56,22 +59,23 @@ class Barker:
         else:
             edges = jnp.asarray(self.law.weights.cumsum()[:-1], dtype)
             correction = jnp.asarray(self.law.values, dtype)[jnp.searchsorted(edges, uniform, side="right")]
-        return Noise(jax.random.normal(for_normal, dtype=dtype), correction)
+        return Randomness(jax.random.normal(for_normal, dtype=dtype), correction)
 
-    def remember(self, theta: Array, batch: Batch, target: Tempered) -> tuple[()]:
-        """Nothing."""
-        return ()
-
-    def decide(self, noise, here, there, log_q, memory, batch, target):
+    def decide(
+        self, randomness: Randomness, here: Point, there: Point, log_q: Any, memory: Any, batch: Batch, target: Tempered
+    ) -> tuple[Info, Any]:
         """Read until the noise of the ratio is below the target variance, then add what is missing."""
         n, model = target.model.n, target.model
-        others = target.prior(there) - target.prior(here) + log_q
+        others = target.prior(there.theta) - target.prior(here.theta) + log_q
+
+        def differences(rows: Rows) -> Array:
+            return model.each(there.theta, rows) - model.each(here.theta, rows)
 
         def estimate(moments: Moments) -> tuple[Array, Array]:
             population = moments.variance / jnp.maximum(moments.read, 1) if self.published else moments.noise_of_mean(n)
             return target.n_eff * moments.mean + others, target.n_eff**2 * population
 
-        def decided(moments: Moments, look: Array) -> Array:
+        def is_enough(moments: Moments, look: Array) -> Array:
             ratio, s2 = estimate(moments)
             if self.published:
                 return (s2 < self.variance) | (jnp.abs(ratio) > SURE * jnp.sqrt(s2))
@@ -79,22 +83,22 @@ class Barker:
 
         moments, _ = read_until(
             batch["stream"],
-            lambda rows: model.each(there, rows) - model.each(here, rows),
+            differences,
             n,
             self.block,
             lambda look, read: read + self.block,
-            decided,
-            here.dtype,
+            is_enough,
+            here.theta.dtype,
         )
         ratio, s2 = estimate(moments)
         # Only the published rules can stop at a larger noise: they decide by the sign.
         missing = self.variance - s2
-        added = jnp.where(missing >= 0, jnp.sqrt(jnp.maximum(missing, 0)) * noise.normal + noise.correction, 0.0)
-        decision = Decision(
+        made_up = jnp.sqrt(jnp.maximum(missing, 0)) * randomness.normal + randomness.correction
+        added = jnp.where(missing >= 0, made_up, 0.0)
+        info = decided(
             accepted=ratio + added > 0,
             acceptance_rate=jnp.where(jnp.isnan(ratio), 0, jax.nn.sigmoid(ratio)),
             log_ratio_noise=s2,
             is_defined=~jnp.isnan(ratio),
-            data_touched=2 * moments.read,
         )
-        return decision, memory
+        return info | {"data_touched": count.times(2, moments.read)}, memory

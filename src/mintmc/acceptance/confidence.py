@@ -27,14 +27,19 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from mintmc.acceptance.metropolis import Decision, log_uniform
+from mintmc import count
+from mintmc.acceptance.austere import ORACLE_TOUCHED
+from mintmc.acceptance.base import AcceptanceTest, decided
 from mintmc.acceptance.proxy import Aged
 from mintmc.acceptance.stream import Moments, read_until
 from mintmc.control import each
-from mintmc.data import Batch
+from mintmc.data import Batch, Rows
 from mintmc.energy import Tempered
+from mintmc.proposals import Point
+from mintmc.statistics import DATA_TOUCHED, Info, Statistic, counted
 
 INEQUALITIES = ("hoeffding-serfling", "bernstein", "bernstein-serfling")
+BOUND_VIOLATIONS = counted("bound_violations")
 _KAPPA = 7 / 3 + 3 / 2**0.5
 
 
@@ -51,7 +56,7 @@ def half_width(inequality: str, read: Array, deviation: Array, bound: Array, del
 
 
 @dataclass(frozen=True)
-class Confidence:
+class Confidence(AcceptanceTest):
     """The test by concentration bounds."""
 
     block: int
@@ -64,46 +69,51 @@ class Confidence:
     )  # None: an oracle takes the largest |d_i| and the deviation of all data
     proxy: Any  # a Proxy, or None
     published: bool
+    statistics: ClassVar[tuple[Statistic, ...]] = (DATA_TOUCHED, ORACLE_TOUCHED, BOUND_VIOLATIONS)
+    rests_on_bounds: ClassVar[bool] = True
     touches: ClassVar[None] = None
-    noise = staticmethod(log_uniform)
 
     @property
     def roles(self) -> tuple[str, ...]:
         """An oracle, and a proxy's expansion, read all data as well."""
         return ("stream",) if self.bound is not None and self.proxy is None else ("stream", "all")
 
-    @property
-    def init_touches(self) -> int:
-        """Counted by the sampler, in passes over all data: see ``Proxy``."""
-        return 0
-
     def remember(self, theta: Array, batch: Batch, target: Tempered) -> Aged | tuple[()]:
         """The proxy's expansion, if there is one."""
         return () if self.proxy is None else self.proxy.start(theta, batch["all"], target.model)
 
-    def decide(self, noise, here, there, log_q, memory, batch, target):
+    def rows_of_init(self, batch_size: int) -> int:
+        """Passes over all data for a proxy's first expansion."""
+        return 0 if self.proxy is None else self.proxy.passes * self.proxy.n
+
+    def decide(
+        self, randomness: Array, here: Point, there: Point, log_q: Any, memory: Any, batch: Batch, target: Tempered
+    ) -> tuple[Info, Any]:
         """Read until the bounds leave no doubt."""
+        ends = here.theta, there.theta
         if self.proxy is None:
-            return self._test(noise, here, there, log_q, None, batch, target), memory
+            return self._test(randomness, *ends, log_q, None, batch, target), memory
         fresh = memory.age >= self.proxy.every if self.proxy.every else jnp.zeros((), bool)
         aged = jax.lax.cond(
             fresh,
-            lambda: self.proxy.expand(here, batch["all"], target.model),
+            lambda: self.proxy.expand(here.theta, batch["all"], target.model),
             lambda: memory._replace(age=memory.age + 1),
         )
-        decision = self._test(noise, here, there, log_q, aged.expansion, batch, target)
-        passes = jnp.where(fresh, self.proxy.passes * target.model.n, 0).astype(jnp.int32)
-        touched = passes + jnp.asarray(decision.data_touched)
+        info = self._test(randomness, *ends, log_q, aged.expansion, batch, target)
+        passes = count.of(self.proxy.passes * target.model.n)
+        passes = jax.tree.map(lambda word: jnp.where(fresh, word, 0), passes)
         # The expansion belongs to the chain, not to the proposed state: it stays whatever is decided.
-        return decision._replace(data_touched=touched), aged
+        return info | {"data_touched": count.add(info["data_touched"], passes)}, aged
 
-    def _test(self, noise, here, there, log_q, expansion: Any, batch, target) -> Decision:
+    def _test(
+        self, log_uniform: Array, here: Array, there: Array, log_q: Any, expansion: Any, batch: Batch, target: Tempered
+    ) -> Info:
         n, T, model = target.model.n, target.temperature, target.model
         others = target.prior(there) - target.prior(here) + log_q
         known = 0.0 if expansion is None else expansion.total(here, there) / n / T
-        threshold = (noise - others) / n - known
+        threshold = (log_uniform - others) / n - known
 
-        def values(rows):
+        def values(rows: Rows) -> Array:
             differences = model.each(there, rows) - model.each(here, rows)
             if expansion is not None:
                 differences = differences - each(model, expansion, here, there, rows)
@@ -111,7 +121,7 @@ class Confidence:
 
         bound, deviation, oracle = self._bound(here, there, expansion, values, batch, T, n)
 
-        def decided(moments: Moments, look: Array) -> Array:
+        def is_sure(moments: Moments, look: Array) -> Array:
             counted = look + 1 if self.published else look
             delta = (self.power - 1) / (self.power * counted**self.power) * self.delta
             spread = jnp.sqrt(moments.variance) if deviation is None else deviation
@@ -123,24 +133,28 @@ class Confidence:
         def next_look(look: Array, read: Array) -> Array:
             return jnp.where(look == 0, self.block, jnp.ceil(read * self.growth)).astype(jnp.int32)
 
-        moments, _ = read_until(batch["stream"], values, n, self.block, next_look, decided, here.dtype)
+        moments, _ = read_until(batch["stream"], values, n, self.block, next_look, is_sure, here.dtype)
         log_ratio = n * (moments.mean + known) + others
         is_defined = ~jnp.isnan(log_ratio)
-        return Decision(
+        info = decided(
             accepted=is_defined & (moments.mean > threshold),
             acceptance_rate=jnp.where(is_defined, jnp.exp(jnp.minimum(log_ratio, 0)), 0),
             log_ratio_noise=float(n) ** 2 * moments.noise_of_mean(n),
             is_defined=is_defined,
-            data_touched=2 * moments.read + oracle,
-            extras={"oracle_touched": oracle, "bound_violations": (moments.largest > bound * 1.0001).astype(jnp.int32)},
         )
+        return info | {
+            "data_touched": count.add(count.times(2, moments.read), count.of(oracle)),
+            "oracle_touched": count.of(oracle),
+            "bound_violations": (moments.largest > bound * 1.0001).astype(jnp.int32),
+        }
 
-    def _bound(self, here, there, expansion, values, batch, T, n) -> tuple[Array, Array | None, Array]:
+    def _bound(
+        self, here: Array, there: Array, expansion: Any, values: Callable[[Rows], Array], batch: Batch, T: Any, n: int
+    ) -> tuple[Array, Array | None, int]:
         """The bound on all values, their deviation if an oracle knows it, and the data points that took."""
-        nothing = jnp.zeros((), jnp.int32)
         if expansion is not None:
-            return self.proxy.remainder(here, there, expansion.centre) / T, None, nothing
+            return self.proxy.remainder(here, there, expansion.centre) / T, None, 0
         if self.bound is not None:
-            return self.bound(here, there) / T, None, nothing
+            return self.bound(here, there) / T, None, 0
         everything = values(batch["all"])[:n]
-        return jnp.abs(everything).max(), everything.std(), jnp.asarray(2 * n, jnp.int32)
+        return jnp.abs(everything).max(), everything.std(), 2 * n

@@ -15,126 +15,77 @@ unless lambda <= tau/2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 from jax import Array
 
-from mintmc.acceptance.metropolis import Decision, decide, log_uniform
+from mintmc.acceptance.base import AcceptanceTest, chosen, decide
 from mintmc.acceptance.penalty import penalty
 from mintmc.data import Batch, Rows, row_count
 from mintmc.energy import Estimate, Tempered
-
-
-class AcceptanceTest(Protocol):
-    """An acceptance test on a batch; ``memory`` is what it keeps of the current state."""
-
-    @property
-    def roles(self) -> tuple[str, ...]:
-        """The batches that it reads in a step."""
-        ...
-
-    @property
-    def touches(self) -> int | None:
-        """Likelihoods per row of a batch that it evaluates in a step; None if its decision counts them."""
-        ...
-
-    @property
-    def init_touches(self) -> int:
-        """The same for ``remember``."""
-        ...
-
-    def noise(self, key: Array, dtype: Any) -> Any:
-        """All randomness of one decision but the batches."""
-        ...
-
-    def remember(self, theta: Array, batch: Batch, target: Tempered) -> Any:
-        """What must be known of the first state."""
-        ...
-
-    def decide(
-        self,
-        log_uniform: Array,
-        here: Array,
-        there: Array,
-        log_q: Array,
-        memory: Any,
-        batch: Batch,
-        target: Tempered,
-    ) -> tuple[Decision, Any]:
-        """Accept or reject a move, and what to remember of the state that results."""
-        ...
+from mintmc.proposals import Point
+from mintmc.statistics import Info
 
 
 @dataclass(frozen=True)
-class Common:
+class Common(AcceptanceTest):
     """Both ends on one fresh batch."""
 
     penalised: bool
     roles: ClassVar[tuple[str, ...]] = ("test",)
-    touches: ClassVar[int] = 2
-    init_touches: ClassVar[int] = 0
 
-    noise = staticmethod(log_uniform)
-
-    def remember(self, theta: Array, batch: Batch, target: Tempered) -> tuple[()]:
-        """Nothing: an estimate would belong to another batch."""
-        return ()
-
-    def decide(self, noise, here, there, log_q, memory, batch, target):
+    def decide(
+        self, randomness: Array, here: Point, there: Point, log_q: Any, memory: Any, batch: Batch, target: Tempered
+    ) -> tuple[Info, Any]:
         """Metropolis on the noisy difference, less the penalty."""
-        change = target.difference(here, there, batch["test"])
+        change = target.difference(here.theta, there.theta, batch["test"])
         ratio = _corrected(change, batch["test"], self.penalised) + log_q
-        return decide(noise, ratio, change.noise), memory
+        return decide(randomness, ratio, change.noise), memory
 
 
 @dataclass(frozen=True)
-class Recycled:
+class Recycled(AcceptanceTest):
     """The level at the current state is kept from the step that accepted it."""
 
     penalised: bool
     roles: ClassVar[tuple[str, ...]] = ("test",)
     touches: ClassVar[int] = 1
-    init_touches: ClassVar[int] = 1
-
-    noise = staticmethod(log_uniform)
 
     def remember(self, theta: Array, batch: Batch, target: Tempered) -> Estimate:
         """The level of a state on its own batch, prior included, corrected if asked for."""
         level = target.level(theta, batch["test"])
         return Estimate(_corrected(level, batch["test"], self.penalised) + target.prior(theta), level.noise)
 
-    def decide(self, noise, here, there, log_q, memory, batch, target):
+    def decide(
+        self, randomness: Array, here: Point, there: Point, log_q: Any, memory: Estimate, batch: Batch, target: Tempered
+    ) -> tuple[Info, Estimate]:
         """Pseudo-marginal Metropolis."""
-        proposed = self.remember(there, batch, target)
+        proposed = self.remember(there.theta, batch, target)
         ratio = proposed.value - memory.value + log_q
-        decision = decide(noise, ratio, proposed.noise + memory.noise)
-        return decision, jax.tree.map(partial(jnp.where, decision.accepted), proposed, memory)
+        info = decide(randomness, ratio, proposed.noise + memory.noise)
+        return info, chosen(info["accepted"], proposed, memory)
+
+    def rows_of_init(self, batch_size: int) -> int:
+        """The level of the first state."""
+        return batch_size
 
 
 @dataclass(frozen=True)
-class Independent:
+class Independent(AcceptanceTest):
     """Fresh, different batches at both ends."""
 
     penalised: bool
     roles: ClassVar[tuple[str, ...]] = ("test", "current")
-    touches: ClassVar[int] = 2
-    init_touches: ClassVar[int] = 0
 
-    noise = staticmethod(log_uniform)
-
-    def remember(self, theta: Array, batch: Batch, target: Tempered) -> tuple[()]:
-        """Nothing."""
-        return ()
-
-    def decide(self, noise, here, there, log_q, memory, batch, target):
+    def decide(
+        self, randomness: Array, here: Point, there: Point, log_q: Any, memory: Any, batch: Batch, target: Tempered
+    ) -> tuple[Info, Any]:
         """Metropolis on the difference of two noisy levels, less the penalty of both."""
-        current, proposed = target.level(here, batch["current"]), target.level(there, batch["test"])
+        current, proposed = target.level(here.theta, batch["current"]), target.level(there.theta, batch["test"])
         change = Estimate(proposed.value - current.value, proposed.noise + current.noise)
-        ratio = _corrected(change, batch["test"], self.penalised) + target.prior(there) - target.prior(here) + log_q
-        return decide(noise, ratio, change.noise), memory
+        priors = target.prior(there.theta), target.prior(here.theta)
+        ratio = _corrected(change, batch["test"], self.penalised) + priors[0] - priors[1] + log_q
+        return decide(randomness, ratio, change.noise), memory
 
 
 ESTIMATORS: dict[str, Any] = {"common": Common, "recycled": Recycled, "independent": Independent}

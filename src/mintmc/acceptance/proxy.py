@@ -31,6 +31,7 @@ class Proxy:
     centre: Array | None  # None: the state where the chain starts
     remainder: Callable[[Array, Array, Array], Array]  # here, there, centre -> bound on |d_i - w_i|
     every: int | None  # steps from one centre to the next; None keeps the first
+    n: int
     passes: ClassVar[int] = 2  # over the data, for gradient and Hessian
 
     def start(self, theta: Array, rows: Rows, model: Model) -> Aged:

@@ -30,11 +30,15 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from mintmc.acceptance.metropolis import Decision
+from mintmc import count
+from mintmc.acceptance.base import AcceptanceTest, decided
 from mintmc.acceptance.words import random_words, uniform
 from mintmc.control import Controlled
 from mintmc.control.alias import Weighted
 from mintmc.data import Batch, Rows
+from mintmc.energy import Tempered
+from mintmc.proposals import Point
+from mintmc.statistics import DATA_TOUCHED, Info, Statistic, counted
 
 _FIRST = 4
 """Points that are drawn in bulk, whether or not they are needed."""
@@ -50,8 +54,8 @@ class Points(NamedTuple):
     uniform: Array  # whether the row is kept
 
 
-class Noise(NamedTuple):
-    """The randomness of one decision."""
+class Randomness(NamedTuple):
+    """All random numbers of one decision."""
 
     first: Array  # log of a uniform number, for each stage
     second: Array
@@ -69,26 +73,38 @@ class Sums(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Scalable:
+class Scalable(AcceptanceTest):
     """The test of MH-SS."""
 
     rows: Weighted  # rows and their c_i
     distance: Callable[[Array, Array, Array], Array]  # here, there, centre -> M, at T = 1
     roles: ClassVar[tuple[str, ...]] = ("all",)
+    statistics: ClassVar[tuple[Statistic, ...]] = (
+        DATA_TOUCHED,
+        counted("rows_read"),
+        counted("kept"),
+        counted("bound_violations"),
+        counted("on_all_data", "steps"),
+    )
+    rests_on_bounds: ClassVar[bool] = True
     touches: ClassVar[None] = None
-    init_touches: ClassVar[int] = 0
 
-    def noise(self, key: Array, dtype: Any) -> Noise:
+    def randomness(self, key: Array, dtype: Any) -> Randomness:
         """Two uniform numbers, the first points, and a key for more."""
         first, second = jnp.log(uniform(random_words(key, 0, 1)[0], dtype))
-        return Noise(first, second, self._points(key, 1, _FIRST, dtype), key)
+        return Randomness(first, second, self._points(key, 1, _FIRST, dtype), key)
 
-    def remember(self, theta: Array, batch: Batch, target: Controlled) -> tuple[()]:
-        """Nothing: the expansion is the same in every state."""
-        return ()
-
-    def decide(self, noise: Noise, here, there, log_q, memory, batch, target: Controlled):
+    def decide(
+        self, randomness: Randomness, here: Point, there: Point, log_q: Any, memory: Any, batch: Batch, target: Tempered
+    ) -> tuple[Info, Any]:
         """On all data, or in two stages."""
+        assert isinstance(target, Controlled)
+        info = self._decide(randomness, here.theta, there.theta, log_q, batch, target)
+        return info, memory
+
+    def _decide(
+        self, noise: Randomness, here: Array, there: Array, log_q: Any, batch: Batch, target: Controlled
+    ) -> Info:
         n, T, rows = target.model.n, target.temperature, batch["all"]
         size = self.distance(here, there, batch["control"].centre) / T
         rate = size * self.rows.total
@@ -113,22 +129,24 @@ class Scalable:
         first, second = noise.first < ratio, noise.second < left
         # What the second stage would have said if the first had not rejected is not known: on average this is right.
         rate_of = jnp.where(on_all, ratio, jnp.where(goes_on, left, -jnp.inf))
-        decision = Decision(
+        info = decided(
             accepted=is_defined & first & second,
             acceptance_rate=jnp.where(is_defined, jnp.exp(jnp.minimum(rate_of, 0)), 0),
             log_ratio_noise=jnp.zeros_like(ratio),
             is_defined=is_defined,
-            data_touched=jnp.where(on_all, 2 * n, (2 + target.beside) * sums.read),
-            extras={
-                "rows_read": jnp.where(on_all, n, sums.read),
-                "kept": sums.kept,
-                "bound_violations": sums.violations,
-                "on_all_data": on_all.astype(jnp.int32),
-            },
         )
-        return decision, memory
+        few = count.times(2 + target.beside, sums.read)
+        return info | {
+            "data_touched": jax.tree.map(lambda all_, few: jnp.where(on_all, all_, few), count.of(2 * n), few),
+            "rows_read": jnp.where(on_all, n, sums.read),
+            "kept": sums.kept,
+            "bound_violations": sums.violations,
+            "on_all_data": on_all.astype(jnp.int32),
+        }
 
-    def _read(self, noise: Noise, rate, here, there, size, rows: Rows, target: Controlled) -> Sums:
+    def _read(
+        self, noise: Randomness, rate: Array, here: Array, there: Array, size: Array, rows: Rows, target: Controlled
+    ) -> Sums:
         """What the rows at all points below ``rate`` say, read in blocks."""
         sum_up = partial(_sum_block, here=here, there=there, size=size, rows=rows, weighted=self.rows, target=target)
 
@@ -159,7 +177,16 @@ def log_weight(residual: Array, bound: Array) -> Array:
     return jnp.log(mean + residual) - jnp.log(mean)
 
 
-def _sum_block(points: Points, left, here, there, size, rows: Rows, weighted: Weighted, target: Controlled):
+def _sum_block(
+    points: Points,
+    left: Array,
+    here: Array,
+    there: Array,
+    size: Array,
+    rows: Rows,
+    weighted: Weighted,
+    target: Controlled,
+) -> tuple[Array, Sums]:
     """What is left of the rate after these points, and what the rows at those before its end say."""
     at = jnp.cumsum(points.gaps)
     is_read = at < left
@@ -178,7 +205,7 @@ def _sum_block(points: Points, left, here, there, size, rows: Rows, weighted: We
     return left - at[-1], sums
 
 
-def residuals(target: Controlled, here, there, rows: Rows) -> tuple[Array, Array]:
+def residuals(target: Controlled, here: Array, there: Array, rows: Rows) -> tuple[Array, Array]:
     """e_i / T of some rows, and how far off rounding may have put them."""
     # One after the other: for so few rows, the product of two matrices takes longer than two of a matrix and a vector.
     before, after = target.levels(here, rows), target.levels(there, rows)
@@ -191,5 +218,5 @@ def _nothing(dtype: Any) -> Sums:
     return Sums(jnp.zeros((), dtype), zero, zero, zero)
 
 
-def _full_ratio(here, there, rows: Rows, target: Controlled) -> Array:
+def _full_ratio(here: Array, there: Array, rows: Rows, target: Controlled) -> Array:
     return target.log_ratio(target.model.density(here, rows), target.model.density(there, rows))

@@ -13,21 +13,23 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
+import jax
 import typer
 from jax import process_count
 from jax.errors import JaxRuntimeError
 
 from mintmc.cli import model_file, options
-from mintmc.cli.options import SAMPLERS
 from mintmc.result.diagnose import diagnose
 from mintmc.run.processes import TIMEOUT, join, leave
-from mintmc.run.sample import record_of_run
+from mintmc.run.sample import Interrupted, record_of_run
 from mintmc.run.sample import resume as mintmc_resume
 from mintmc.run.sample import sample as mintmc_sample
 from mintmc.store.encode import is_readable
 
 _MISTAKE = 2
 """The exit code that says so."""
+_debug = [False]
+"""What ``--debug`` said last."""
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 
@@ -65,8 +67,17 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def show_options(
     version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error was raised.")] = False,
+    cache: Annotated[
+        Path | None,
+        typer.Option(envvar="MINTMC_CACHE", help="Folder to keep compiled programs in, for the next command."),
+    ] = None,
 ) -> None:
     """Mini-batch tempered Markov chain Monte Carlo."""
+    _debug.append(debug)
+    if cache is not None:
+        jax.config.update("jax_compilation_cache_dir", str(cache))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 
 @app.command()
@@ -79,7 +90,8 @@ def reproduce(
     """Reproduce an experiment of the paper: a figure, its numbers, and a page that sets claim beside measurement."""
     if scale == Scale.STANDARD and name != Experiment.FIFTY_MODES:
         _fail(f"scale must be quick or paper for {name.value}, got standard")
-    experiment = import_module(f"mintmc.experiments.{name.value.replace('-', '_')}")
+    folder = f"mintmc.experiments.{name.value.replace('-', '_')}"
+    experiment = import_module(folder if name == Experiment.TWENTY_MODES else f"{folder}.experiment")
     out = out or Path("results") / name.value
     try:
         figure = experiment.reproduce(scale.value, out, progress)
@@ -96,7 +108,7 @@ def sample(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(help="A Python file that defines posterior and init. It is executed.")],
     sampler: Annotated[
-        str | None, typer.Option(help=f"One of {', '.join(SAMPLERS)}; default: what FILE calls sampler.")
+        str | None, typer.Option(help="Such as mint or equi-energy; default: what FILE calls sampler.")
     ] = None,
     draws: Annotated[int, typer.Option(help="Draws of each chain.")] = 1000,
     warmup: Annotated[int, typer.Option(help="Steps before them, to adapt.")] = 1000,
@@ -125,7 +137,8 @@ def sample(
             raise ValueError(f"--sampler must be given with settings of it, got {' '.join(others)}")
         chosen = model.sampler if sampler is None else options.build_sampler(sampler, settings)
         if chosen is None:
-            raise ValueError(f"--sampler must be given, or FILE must define sampler; one of {', '.join(SAMPLERS)}")
+            known = ", ".join(options.samplers())
+            raise ValueError(f"--sampler must be given, or FILE must define sampler; one of {known}")
         run = partial(mintmc_sample, model.posterior, chosen, init=model.init, draws=draws, warmup=warmup)
         run = partial(run, chains=chains, thin=thin, seed=seed, audit=audit)
         _show(partial(run, out=out, progress=progress), out, Path(name))
@@ -205,6 +218,8 @@ def _mistakes(timeout: int = 0) -> Iterator[None]:
         time.sleep(2 * timeout)  # JAX finds out which process is gone, and the guard says so
         _fail(f"another process is gone ({str(error).splitlines()[0]}); start the same again, in all, to go on")
     except (ValueError, TypeError, OSError, ImportError) as error:
+        if _debug[-1]:
+            raise
         _fail(str(error))
 
 
@@ -221,7 +236,7 @@ def _show(run: Callable[[], Any], out: Path, file: Path) -> None:
             tree = run()
         except KeyboardInterrupt:
             tree = None
-    if tree is None or any("interrupted" in str(warning.message) for warning in caught):
+    if tree is None or any(issubclass(warning.category, Interrupted) for warning in caught):
         how = f"mintmc resume {out} {file}" if process_count() == 1 else "the same again in every process"
         typer.echo(f"interrupted; to go on: {how}", err=True)
         raise typer.Exit(130)

@@ -3,43 +3,28 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any
 
 from mintmc.control import Taylor
 from mintmc.ladder.ladder import Ladder
 from mintmc.ladder.rings import QuantileRings, SpacedRings
 from mintmc.proposals import Autoregressive, Hamiltonian, Langevin, RandomWalk
-from mintmc.samplers import (
-    MINT,
-    MINTEE,
-    SGHMC,
-    SGLD,
-    AustereMH,
-    BarkerMH,
-    ConfidenceMH,
-    EquiEnergy,
-    FireflyMC,
-    MetropolisHastings,
-    ParallelTempering,
-    TunaMH,
-)
 from mintmc.samplers.control import default_proposal
+from mintmc.store.encode import listed, listed_class
 
-SAMPLERS: dict[str, Any] = {
-    "mint": MINT,
-    "metropolis-hastings": MetropolisHastings,
-    "barker": BarkerMH,
-    "austere": AustereMH,
-    "confidence": ConfidenceMH,
-    "firefly": FireflyMC,
-    "tuna": TunaMH,
-    "sgld": SGLD,
-    "sghmc": SGHMC,
-    "parallel-tempering": ParallelTempering,
-    "equi-energy": EquiEnergy,
-    "mintee": MINTEE,
+_WORDS = {
+    "MetropolisHastings": "metropolis-hastings",
+    "BarkerMH": "barker",
+    "AustereMH": "austere",
+    "ConfidenceMH": "confidence",
+    "FireflyMC": "firefly",
+    "TunaMH": "tuna",
+    "ScalableMH": "scalable",
+    "ParallelTempering": "parallel-tempering",
+    "EquiEnergy": "equi-energy",
 }
+"""How the command line calls a class, where that is not its name in lower case."""
 PROPOSALS: dict[str, Any] = {
     "random-walk": RandomWalk,
     "langevin": Langevin,
@@ -49,6 +34,18 @@ PROPOSALS: dict[str, Any] = {
 CONTROLS: dict[str, Any] = {"taylor": Taylor}
 RINGS: dict[str, Any] = {"quantile": QuantileRings, "spaced": SpacedRings}
 LADDER = ("temperatures", "batch_sizes", "hottest", "rungs")
+
+
+def samplers() -> dict[str, Any]:
+    """All samplers that installed packages list, by the word for them.
+
+    Examples
+    --------
+    >>> samplers()["mint"].__name__
+    'MINT'
+    """
+    classes = {name: listed_class(name) for name in listed()}
+    return {_WORDS.get(name, name.lower()): kind for name, kind in classes.items() if hasattr(kind, "plan")}
 
 
 def parse_pairs(arguments: list[str]) -> dict[str, Any]:
@@ -115,9 +112,10 @@ def build_sampler(name: str, settings: dict[str, Any]) -> Any:
     >>> build_sampler("mint", {"batch_size": 100, "alpha": 0.5, "step_size": 0.1}).proposal
     RandomWalk(step_size=0.1, target_acceptance=0.3, preconditioner=None)
     """
-    if name not in SAMPLERS:
-        raise ValueError(f"sampler must be one of {', '.join(SAMPLERS)}, got {name!r}")
-    kind, rest = SAMPLERS[name], dict(settings)
+    known = samplers()
+    if name not in known:
+        raise ValueError(f"sampler must be one of {', '.join(known)}, got {name!r}")
+    kind, rest = known[name], dict(settings)
     own = {field.name: field for field in fields(kind)}
     parts: dict[str, Any] = {}
     if "ladder" in own:
@@ -127,23 +125,20 @@ def build_sampler(name: str, settings: dict[str, Any]) -> Any:
     if "control" in own and "control" in rest:
         parts["control"] = _part("control", CONTROLS, rest.pop("control"), rest, own)
     if "proposal" in own:
-        default = own["proposal"].default_factory
+        default: Any = own["proposal"].default_factory
         if not callable(default):
             default = type(default_proposal(parts.get("control")))
-        standard = next(word for word, part in PROPOSALS.items() if part is default)
+        standard = next((word for word, part in PROPOSALS.items() if part is default), "random-walk")
         parts["proposal"] = _part("proposal", PROPOSALS, rest.pop("proposal", standard), rest, own)
     unknown = set(rest) - set(own)
     if unknown:
         raise ValueError(f"{name} must have settings {', '.join(_known(own))}, got {', '.join(sorted(unknown))}")
     if "control" in own and "control" not in parts and "batch_size" not in rest:
         raise ValueError(f"{name} needs --batch-size")
-    try:
-        return kind(**parts, **rest)
-    except TypeError as error:
-        missing = [f for f in own if str(error).endswith(f"'{f}'")]
-        if missing:
-            raise ValueError(f"{name} needs --{missing[0].replace('_', '-')}") from error
-        raise
+    needed = [f.name for f in own.values() if f.default is MISSING and f.default_factory is MISSING]
+    if missing := [each for each in needed if each not in parts and each not in rest]:
+        raise ValueError(f"{name} needs --{missing[0].replace('_', '-')}")
+    return kind(**parts, **rest)
 
 
 def _part(what: str, kinds: dict[str, Any], word: Any, rest: dict[str, Any], own: dict[str, Any]) -> Any:

@@ -65,7 +65,7 @@ class Look:
 
         def differences(heres: Array, theres: Array, expansion: Expansion, part: Any) -> Array:
             informed = target.informed({"control": expansion})
-            return jax.lax.map(lambda ends: informed.differences(*ends, part), (heres, theres))
+            return jax.lax.map(lambda ends: informed.differences(ends[0], ends[1], part), (heres, theres))
 
         def known(heres: Array, theres: Array, expansion: Expansion) -> Array:
             return jax.vmap(target.informed({"control": expansion}).known)(heres, theres)

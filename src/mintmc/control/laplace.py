@@ -37,18 +37,24 @@ def curvature(target: Tempered, expansion: Expansion) -> np.ndarray:
     return -(likelihood + np.asarray(own, float))
 
 
-def laplace(target: Tempered, expansion: Expansion) -> Laplace | None:
-    """The approximation around an expansion's centre; None where the target is not curved like a peak."""
+def laplace(target: Tempered, expansion: Expansion, is_peak: bool = True) -> Laplace | None:
+    """The approximation around an expansion's centre; None where the target is not curved like a peak.
+
+    If it need not be one (``is_peak``), curvature of the wrong sign is turned round, and none is flatter than a
+    hundredth of what the parameters' own are: a normal distribution to propose from, if not an approximation.
+    """
     precision = curvature(target, expansion)
     if not np.isfinite(precision).all():
         return None
     # By eigenvalues of the correlation: parameters may have any scale, and a peak must be one in all directions.
-    scale = np.sqrt(np.abs(np.diagonal(precision)))
-    if (np.diagonal(precision) <= 0).any():
-        return None
+    diagonal = np.abs(np.diagonal(precision))
+    scale = np.sqrt(np.where(diagonal > 0, diagonal, max(diagonal.max(), 1.0)))
     values, vectors = np.linalg.eigh(precision / np.outer(scale, scale))
-    if values[0] <= len(scale) * np.finfo(expansion.centre.dtype).eps * values[-1]:
+    if is_peak and values[0] <= len(scale) * np.finfo(expansion.centre.dtype).eps * values[-1]:
         return None
+    if not is_peak:
+        values = np.maximum(np.abs(values), 0.01)
+        precision = (vectors * values) @ vectors.T * np.outer(scale, scale)
     covariance = (vectors / values) @ vectors.T / np.outer(scale, scale)
     dtype = expansion.centre.dtype
     factor = np.linalg.cholesky((covariance + covariance.T) / 2)

@@ -5,25 +5,27 @@ from mintmc.data.batch import (
     BATCHINGS,
     Batch,
     Batching,
-    Fresh,
-    FromDisk,
-    Runs,
     Shuffled,
     Stream,
     Supplied,
     Uniform,
     open_batches,
 )
-from mintmc.data.disk import DiskData, distinct, from_arrow, from_npy, from_parquet, from_zarr, open_data
+from mintmc.data.disk import DiskData, distinct
+from mintmc.data.disk_batch import Fresh, FromDisk, Runs
+from mintmc.data.open import from_arrow, from_npy, from_parquet, from_zarr, open_data
+from mintmc.data.reader import PASSES_PER_SHUFFLE, RowReader
 
 __all__ = [
     "BATCHINGS",
+    "PASSES_PER_SHUFFLE",
     "ArrayData",
     "Batch",
     "Batching",
     "DiskData",
     "Fresh",
     "FromDisk",
+    "RowReader",
     "Rows",
     "Runs",
     "Shuffled",

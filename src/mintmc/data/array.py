@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from mintmc import check
@@ -38,6 +40,9 @@ class ArrayData:
         An array or a pytree of arrays with one leading axis of length n >= 1 and finite values.
     """
 
+    on_disk: ClassVar[bool] = False
+    by_host: ClassVar[bool] = False
+
     def __init__(self, data: Rows):
         leaves = named_leaves(data)
         if not leaves:
@@ -55,6 +60,15 @@ class ArrayData:
     def numbers_per_row(self) -> int:
         """How many numbers one observation is made of."""
         return sum(int(np.prod(leaf.shape[1:])) for leaf in jax.tree.leaves(self.rows))
+
+    @cached_property
+    def resident(self) -> Rows:
+        """All rows in their own order, as programs read them."""
+        with jax.ensure_compile_time_eval():  # so that a first use under jit caches arrays, not tracers
+            return jax.tree.map(jnp.asarray, self.rows)
+
+    def check_reads(self) -> None:
+        """Nothing can go wrong in memory."""
 
     def read(self, first: int, last: int) -> Rows:
         """Some rows, in their own order."""

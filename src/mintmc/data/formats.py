@@ -27,7 +27,7 @@ _STRIPE = 2**26  # bytes of a memory map that are touched before they are given 
 _RESIDENT = 2**28  # bytes of one that may stay in memory where places all over it are read again and again
 
 
-class _Arrays:
+class _Arrays(Source):
     """Arrays that are indexed where they lie: memory maps or Zarr arrays."""
 
     def __init__(
@@ -54,9 +54,17 @@ class _Arrays:
         lengths = {f"data{leaf_name}": leaf.shape[0] for leaf_name, leaf in named_leaves(tree)}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"data must have the same number of rows in all leaves, got {lengths} in {name}")
-        self.name, self.tree, self.stamp, self.content = name, tree, stamp, content
+        self.name, self.tree, self._stamp, self._content = name, tree, stamp, content
         self.prepared, self.checked = prepared, checked
         self.n = check_count(next(iter(lengths.values())), name)
+
+    def stamp(self) -> Stamp:
+        """What changes when a file does."""
+        return self._stamp()
+
+    def content(self, everything: bool) -> tuple[str, str]:
+        """A hash of the files, or of parts of them."""
+        return self._content(everything)
 
     def read(self, first: int, last: int) -> Rows:
         return jax.tree.map(lambda array: _copied(array, slice(first, last)), self.tree)
@@ -83,6 +91,10 @@ class _Arrays:
 
 def find(source: Any, columns: Sequence[str] | None, name: str = "source") -> Source:
     """The source that a user means by the argument of that name."""
+    if isinstance(source, Source) and not isinstance(source, type):
+        if columns is not None:
+            raise ValueError(f"columns must be None for a source of your own, got {check.shown(columns)}")
+        return source
     if isinstance(source, np.memmap):
         files = [Path(source.filename)] if source.filename else []
         return _Arrays(str(source.filename or "memmap"), source, columns, *_looks(lambda: files))

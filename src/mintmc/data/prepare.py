@@ -21,8 +21,9 @@ import numpy as np
 from mintmc import check
 from mintmc.data import identity
 from mintmc.data.array import Rows, named_leaves, row_count
-from mintmc.data.disk import DiskData, open_data
+from mintmc.data.disk import DiskData
 from mintmc.data.formats import DESCRIPTION, VERSION
+from mintmc.data.open import open_data
 from mintmc.store.durable import sync
 from mintmc.store.lock import locked
 

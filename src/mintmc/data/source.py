@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import numpy as np
@@ -15,21 +15,27 @@ from mintmc.data.array import Rows, is_numeric
 from mintmc.data.identity import Stamp
 
 
+@runtime_checkable
 class Source(Protocol):
-    """A file as it is read: n rows, as an array or a dict of columns, neither checked nor converted."""
+    """Rows as they are read: n of them, as an array or a dict of columns, neither checked nor converted.
 
-    name: str
-    n: int
-    prepared: bool
-    checked: bool  # whether its values are known to be finite
+    A source of your own (a data base, an archive) is a subclass with ``name``, ``n``, ``read`` and ``take``; pass it to
+    ``Posterior`` or ``open_data``. It should also say when its rows change (``stamp``), and what they are
+    (``content``): without that a run that goes on compares only 64 of them.
+    """
+
+    name: Any  # where the rows are, for messages
+    n: Any  # how many there are
+    prepared: Any = False  # whether they are in random order
+    checked: Any = False  # whether their values are known to be finite
 
     def stamp(self) -> Stamp:
-        """What changes when the file does."""
-        ...
+        """What changes when the rows do."""
+        return Stamp(0, 0)
 
     def content(self, everything: bool) -> tuple[str, str]:
         """How much of it was looked at ("full" or "quick"), and a hash of that."""
-        ...
+        return "quick", f"{self.name} {self.n}"
 
     def read(self, first: int, last: int) -> Rows:
         """Rows ``first`` to ``last - 1``."""
@@ -40,12 +46,12 @@ class Source(Protocol):
         ...
 
     def mapped(self) -> Rows | None:
-        """The rows as arrays that lie in the file, if they do."""
-        ...
+        """The rows as arrays that lie in a file, if they do."""
+        return None
 
     def give_back(self) -> None:
         """Let go of what was read through ``mapped``, if it is much."""
-        ...
+        return
 
 
 @contextmanager

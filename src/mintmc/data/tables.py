@@ -14,7 +14,7 @@ from mintmc.data.identity import Stamp, content, stamp
 from mintmc.data.source import Source, check_count, joined, must_be, select
 
 
-class _Table:
+class _Table(Source):
     """Columns of a file that is read a group of rows at a time; the last group read is kept. Some may be empty."""
 
     prepared = checked = False

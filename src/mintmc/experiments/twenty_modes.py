@@ -100,8 +100,8 @@ class Mixture:
 def samplers() -> dict[str, Any]:
     """Both samplers, on the same ladder."""
     return {
-        "ee": EquiEnergy(LADDER, RandomWalk(), jump_probability=0.1, rings=EDGES, truncate=True, feed=20_000),
-        "pt": ParallelTempering(LADDER, RandomWalk()),
+        "ee": EquiEnergy(LADDER, proposal=RandomWalk(), jump_probability=0.1, rings=EDGES, truncate=True, feed=20_000),
+        "pt": ParallelTempering(LADDER, proposal=RandomWalk()),
     }
 
 

@@ -14,22 +14,25 @@ are plainly tempered.
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from mintmc.acceptance.metropolis import Decision, decide, log_uniform
+from mintmc import count
+from mintmc.acceptance.base import AcceptanceTest, chosen, decide, log_uniform
+from mintmc.acceptance.exact import Exact
 from mintmc.acceptance.minibatch import Common
 from mintmc.data import Batch
-from mintmc.energy import Density, Model, Truncated
+from mintmc.energy import Density, Model, Tempered, Truncated
 from mintmc.kernels import metropolis
-from mintmc.kernels.base import Info, Kernel
-from mintmc.kernels.metropolis import State
-from mintmc.ladder.rings import States, Store, ring_of
+from mintmc.kernels.base import Kernel
+from mintmc.kernels.metropolis import MetropolisKernel, State
+from mintmc.ladder.rings import FrozenRings, States, ring_of
 from mintmc.proposals import Point, Proposal
+from mintmc.statistics import DATA_TOUCHED, DECIDED, ENERGY, Info, Statistic, counted
 
 
 class Rung(NamedTuple):
@@ -42,8 +45,40 @@ class Rung(NamedTuple):
     jump_probability: Array
 
 
-class Settings(NamedTuple):
-    """What stays the same from step to step, and from rung to rung."""
+class Randomness(NamedTuple):
+    """All random numbers of one step but its batches."""
+
+    local: metropolis.Randomness
+    coin: Array
+    pick: Array
+    test: Array
+
+
+class Outcome(NamedTuple):
+    """What a move or a jump led to."""
+
+    state: State
+    decision: Info
+    touched: count.Count
+    energy: Array
+    is_empty: Array  # a jump found nothing in its ring
+
+
+JUMPS = (
+    counted("jumps", "jumps tried"),
+    counted("empty_rings", "jumps that found an empty ring"),
+    Statistic("jump_rate", unit="probability, 0 for a local move"),
+    Statistic("jump_noise", unit="variance of the log ratio, 0 for a local move"),
+)
+
+
+@dataclass(frozen=True)
+class EquiEnergyKernel(Kernel):
+    """Jump if the coin says so, once the hotter rung has left anything; move locally otherwise.
+
+    Its settings are the same for all rungs that read batches of one size; what differs comes with each step
+    (``batch["rung"]``), and so do the rings of the hotter rung (``batch["rings"]``).
+    """
 
     model: Model
     proposal: Proposal
@@ -55,176 +90,159 @@ class Settings(NamedTuple):
     dtype: Any
     temper: str = "posterior"
 
+    temperatures = 1.0  # its rung's own comes with each step
 
-class Noise(NamedTuple):
-    """The randomness of one step."""
+    def randomness(self, key: Array) -> Randomness:
+        """Everything random in one step but the batches."""
+        local, coin, pick, test = jax.random.split(key, 4)
+        return Randomness(
+            self.local(None).randomness(local),
+            jax.random.uniform(coin, dtype=self.dtype),
+            jax.random.uniform(pick, dtype=self.dtype),
+            log_uniform(test, self.dtype),
+        )
 
-    local: metropolis.Noise
-    coin: Array
-    pick: Array
-    test: Array
+    def init(self, theta: Array, batch: Batch) -> State:
+        """The first state."""
+        return self.local(batch["rung"]).init(theta, batch)
 
-
-class Outcome(NamedTuple):
-    """What a move or a jump led to."""
-
-    state: State
-    decision: Decision
-    touched: Array
-    energy: Array
-    is_empty: Array  # a jump found nothing in its ring
-
-
-def randomness(key: Array, settings: Settings) -> Noise:
-    """Everything random in one step but the batches."""
-    local, coin, pick, test = jax.random.split(key, 4)
-    return Noise(
-        metropolis.randomness(local, _local(settings, None)),
-        jax.random.uniform(coin, dtype=settings.dtype),
-        jax.random.uniform(pick, dtype=settings.dtype),
-        log_uniform(test, settings.dtype),
-    )
-
-
-def init(theta: Array, batch: Batch, settings: Settings) -> State:
-    """The first state."""
-    return metropolis.init(theta, batch, _local(settings, batch["rung"]))
-
-
-def advance(noise: Noise, state: State, batch: Batch, tuning: Any, settings: Settings) -> tuple[State, Info]:
-    """Jump if the coin says so, once the hotter rung has left anything; move locally otherwise."""
-    jumps = (noise.coin < batch["rung"].jump_probability) & (batch["rings"].filled.sum() > 0)
-    outcome = jax.lax.cond(
-        jumps,
-        lambda: _jump(noise, state, batch, settings),
-        lambda: _move(noise.local, state, batch, tuning, settings),
-    )
-    decision, touched = outcome.decision, outcome.touched
-    extras = {
-        "jumps": jumps.astype(jnp.int32),
-        "empty_rings": outcome.is_empty.astype(jnp.int32),
-        "jump_rate": jnp.where(jumps, decision.acceptance_rate, 0),
-        "jump_noise": jnp.where(jumps, decision.log_ratio_noise, 0),
-    }
-    snapshot = _snapshot(outcome, batch["rung"], settings)
-    accepted, rate, log_ratio_noise, is_defined = decision[:4]
-    density = outcome.state.point.density
-    return outcome.state, Info(accepted, rate, log_ratio_noise, is_defined, touched, density, extras, snapshot)
-
-
-def _local(settings: Settings, rung: Rung | None) -> metropolis.Settings:
-    """The Metropolis kernel of this rung's local moves."""
-    target = None if rung is None else _target(settings, rung)
-    test = None if settings.batch_size is None else Common(settings.penalised)
-    size = settings.batch_size or settings.model.n
-    return metropolis.Settings(target, settings.proposal, test, size, settings.dim, settings.dtype)  # type: ignore[arg-type]
-
-
-def _target(settings: Settings, rung: Rung, exchange: bool = False) -> Truncated:
-    """Of local moves, or of jumps from the hotter rung."""
-    terms = [(1 / rung.temperature, rung.floor)]
-    if exchange:
-        terms.append((-1 / rung.hotter_temperature, rung.hotter_floor))
-    return Truncated(
-        settings.model,
-        rung.temperature,
-        settings.temper,
-        exchange,
-        terms=tuple(terms),
-        reference=settings.reference,
-    )
-
-
-def _move(noise: metropolis.Noise, state: State, batch: Batch, tuning: Any, settings: Settings) -> Outcome:
-    local = _local(settings, batch["rung"])
-    moved, info = metropolis.advance(noise, state, batch, tuning, local)
-    decision = Decision(info.accepted, info.acceptance_rate, info.log_ratio_noise, info.is_defined)
-    reference = settings.model.reference_rows(settings.batch_size or 0)
-    touched = jnp.asarray((metropolis.data_per_step(local) or 0) + reference, jnp.int32)
-    return Outcome(moved, decision, touched, _energy(state, moved, batch, settings), jnp.zeros((), bool))
-
-
-def _jump(noise: Noise, state: State, batch: Batch, settings: Settings) -> Outcome:
-    rung, store = batch["rung"], batch["rings"]
-    ring = _ring(state.point, store, settings)
-    # Then the chain stays where it is. A local move instead (as in Algorithm 2) would be made more often in empty rings
-    # than in others, and so would not be reversible.
-    is_empty = store.filled[ring] == 0
-    log_uniform = jnp.where(is_empty, jnp.inf, noise.test)
-    place = jnp.minimum((noise.pick * store.filled[ring]).astype(jnp.int32), store.filled[ring] - 1)
-    target = _target(settings, rung, exchange=True)
-    found = States.unpacked(store.states[ring, place], settings.dim, settings.model.log_jacobian is not None)
-    theta = found.theta
-    if settings.batch_size is not None:
-        there = Point(theta)
-        test = Common(settings.penalised)
-        decision, _ = test.decide(log_uniform, state.point.theta, theta, 0.0, (), batch, target)
-        touched = 2 * settings.batch_size + settings.model.reference_rows(settings.batch_size)
-    else:
-        if found.density is not None:
-            gradient = found.gradient
-            if gradient is not None:
-                gradient = _target(settings, rung).base_gradient(theta) + gradient / rung.temperature
-            there, touched = Point(theta, gradient, found.density), 0
-        else:
-            there = metropolis.visit(theta, batch, _local(settings, rung))
-            touched = settings.model.n
-        ratio = target.log_ratio(state.point.density, there.density)
-        decision = decide(log_uniform, ratio, jnp.zeros_like(ratio))
-    point = jax.tree.map(partial(jnp.where, decision.accepted), there, state.point)
-    moved = state._replace(point=point)
-    decision = decision._replace(acceptance_rate=jnp.where(is_empty, 0, decision.acceptance_rate))
-    read = jnp.asarray(touched + settings.subset_size, jnp.int32)
-    return Outcome(moved, decision, read, _energy(state, moved, batch, settings), is_empty)
-
-
-def _ring(here: Point, store: Store, settings: Settings) -> Array:
-    if store.edges.size == 0:
-        return jnp.zeros((), jnp.int32)
-    if store.subset is None:
-        energy = here.density.energy_above(settings.reference, settings.temper)
-    else:
-        energy, _ = settings.model.energies_above(here.theta, store.subset, settings.reference, settings.temper)
-    return ring_of(energy, store.edges).astype(jnp.int32)
-
-
-def _energy(before: State, after: State, batch: Batch, settings: Settings) -> Array:
-    """The energy to record: exact and of the new state, or estimated and of the old.
-
-    A new state was accepted because of the batch of this step, which is therefore biased in its favour; the old state
-    has not seen it.
-    """
-    if settings.batch_size is None:
-        return after.point.density.energy_above(settings.reference, settings.temper)
-    return settings.model.energies_above(before.point.theta, batch["test"], settings.reference, settings.temper)[0]
-
-
-def _snapshot(outcome: Outcome, rung: Rung, settings: Settings) -> dict[str, Array]:
-    shown = {"energy": outcome.energy}
-    if settings.batch_size is None and settings.proposal.uses_gradient:
+    def advance(self, randomness: Randomness, state: State, batch: Batch, tuning: Any) -> tuple[State, Info]:
+        """Jump or move."""
+        jumps = (randomness.coin < batch["rung"].jump_probability) & (batch["rings"].filled.sum() > 0)
+        outcome = jax.lax.cond(
+            jumps,
+            lambda: self._jump(randomness, state, batch),
+            lambda: self._move(randomness.local, state, batch, tuning),
+        )
+        info = outcome.decision | {
+            "data_touched": outcome.touched,
+            "jumps": jumps.astype(jnp.int32),
+            "empty_rings": outcome.is_empty.astype(jnp.int32),
+            "jump_rate": jnp.where(jumps, outcome.decision["acceptance_rate"], 0),
+            "jump_noise": jnp.where(jumps, outcome.decision["log_ratio_noise"], 0),
+            "energy_above": outcome.energy,
+        }
         here = outcome.state.point
-        shown["gradient"] = (here.gradient - _target(settings, rung).base_gradient(here.theta)) * rung.temperature
-    return shown
+        if self.is_exact:
+            info["energy"] = here.density
+        if self.keeps_gradient:
+            base = self._target(batch["rung"]).base_gradient(here.theta)
+            info["gradient"] = (here.gradient - base) * batch["rung"].temperature
+        return outcome.state, info
 
+    def position(self, state: State) -> Array:
+        """Where a state is."""
+        return state.point.theta
 
-def kernel(settings: Settings) -> Kernel:
-    """The kernel for the runner."""
-    local = _local(settings, None)
-    target_rate = settings.proposal.target_acceptance
-
-    def lesson(state: State, info: Info) -> tuple[Array, Array]:
-        # A jump says nothing about the step size.
-        rate = jnp.where(info.extras["jumps"] > 0, target_rate, info.acceptance_rate)
+    def learns_from(self, state: State, info: Info) -> tuple[Array, Array]:
+        """A jump says nothing about the step size."""
+        rate = jnp.where(info["jumps"] > 0, self.proposal.target_acceptance, info["acceptance_rate"])
         return rate, state.point.theta
 
-    return Kernel(
-        randomness=partial(randomness, settings=settings),
-        init=partial(init, settings=settings),
-        advance=partial(advance, settings=settings),
-        position=lambda state: state.point.theta,
-        batches=metropolis.batches(local),
-        touched=None,
-        init_touched=settings.model.n if settings.batch_size is None else 0,
-        proposal=settings.proposal,
-        lesson=lesson,
-    )
+    @property
+    def is_exact(self) -> bool:
+        """Whether the rung reads all data."""
+        return self.batch_size is None
+
+    @property
+    def keeps_gradient(self) -> bool:
+        """Whether gradients are kept beside states."""
+        return self.is_exact and self.proposal.uses_gradient
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Those of a decision and of jumps, and what rings need to know of a state."""
+        of_state = [Statistic("energy_above", over="last", kept="watched")]
+        if self.keeps_gradient:
+            of_state.append(Statistic("gradient", ("parameter",), over="last", kept="watched"))
+        return (*DECIDED, DATA_TOUCHED, *JUMPS, *((ENERGY,) if self.is_exact else ()), *of_state)
+
+    @property
+    def batches(self) -> dict[str, int]:
+        """Those of local moves: a jump reads the same."""
+        return self.local(None).batches
+
+    @property
+    def init_touched(self) -> int:
+        """A rung on all data must know its first state."""
+        return self.model.n if self.is_exact else 0
+
+    def local(self, rung: Rung | None) -> MetropolisKernel:
+        """The kernel of this rung's local moves; without a rung, what does not depend on where it stands."""
+        target = Tempered(self.model, 1.0, self.temper) if rung is None else self._target(rung)
+        test: AcceptanceTest = Exact() if self.is_exact else Common(self.penalised)
+        size = self.batch_size or self.model.n
+        return MetropolisKernel(target, self.proposal, test, size, self.dim, self.dtype)
+
+    def plain(self, temperature: float) -> MetropolisKernel:
+        """The local moves of a rung at this temperature whose energies are not cut off."""
+        local = self.local(None)
+        return replace(local, target=Tempered(self.model, temperature, self.temper))
+
+    def _target(self, rung: Rung, exchange: bool = False) -> Truncated:
+        """Of local moves, or of jumps from the hotter rung."""
+        terms = [(1 / rung.temperature, rung.floor)]
+        if exchange:
+            terms.append((-1 / rung.hotter_temperature, rung.hotter_floor))
+        return Truncated(
+            self.model, rung.temperature, self.temper, exchange, terms=tuple(terms), reference=self.reference
+        )
+
+    def _move(self, randomness: metropolis.Randomness, state: State, batch: Batch, tuning: Any) -> Outcome:
+        local = self.local(batch["rung"])
+        moved, info = local.advance(randomness, state, batch, tuning)
+        decision = {each.name: info[each.name] for each in DECIDED}
+        touched = count.of((local.touched or 0) + self.model.reference_rows(self.batch_size or 0))
+        return Outcome(moved, decision, touched, self._energy(state, moved, batch), jnp.zeros((), bool))
+
+    def _jump(self, randomness: Randomness, state: State, batch: Batch) -> Outcome:
+        rung, rings = batch["rung"], batch["rings"]
+        ring = self._ring(state.point, rings)
+        # Then the chain stays where it is. A local move instead (as in Algorithm 2) would be made more often in empty
+        # rings than in others, and so would not be reversible.
+        is_empty = rings.filled[ring] == 0
+        log_uniform = jnp.where(is_empty, jnp.inf, randomness.test)
+        place = jnp.minimum((randomness.pick * rings.filled[ring]).astype(jnp.int32), rings.filled[ring] - 1)
+        target = self._target(rung, exchange=True)
+        found = States.unpacked(rings.states[ring, place], self.dim, self.model.log_jacobian is not None)
+        if self.batch_size is not None:
+            there = Point(found.theta)
+            decision, _ = Common(self.penalised).decide(log_uniform, state.point, there, 0.0, (), batch, target)
+            touched = 2 * self.batch_size + self.model.reference_rows(self.batch_size)
+        else:
+            there, touched = self._known(found, batch)
+            ratio = target.log_ratio(state.point.density, there.density)
+            decision = decide(log_uniform, ratio, jnp.zeros_like(ratio))
+        moved = state._replace(point=chosen(decision["accepted"], there, state.point))
+        decision["acceptance_rate"] = jnp.where(is_empty, 0, decision["acceptance_rate"])
+        read = count.of(touched + self.subset_size)
+        return Outcome(moved, decision, read, self._energy(state, moved, batch), is_empty)
+
+    def _known(self, found: States, batch: Batch) -> tuple[Point, int]:
+        """What a rung on all data must know of a state of the hotter one, and the rows that takes."""
+        rung = batch["rung"]
+        if found.density is None:
+            return self.local(rung).visit(found.theta, batch), self.model.n
+        gradient = found.gradient
+        if gradient is not None:
+            gradient = self._target(rung).base_gradient(found.theta) + gradient / rung.temperature
+        return Point(found.theta, gradient, found.density), 0
+
+    def _ring(self, here: Point, rings: FrozenRings) -> Array:
+        if rings.edges.size == 0:
+            return jnp.zeros((), jnp.int32)
+        if rings.subset is None:
+            energy = here.density.energy_above(self.reference, self.temper)
+        else:
+            energy, _ = self.model.energies_above(here.theta, rings.subset, self.reference, self.temper)
+        return ring_of(energy, rings.edges).astype(jnp.int32)
+
+    def _energy(self, before: State, after: State, batch: Batch) -> Array:
+        """The energy to record: exact and of the new state, or estimated and of the old.
+
+        A new state was accepted because of the batch of this step, which is therefore biased in its favour; the old
+        state has not seen it.
+        """
+        if self.is_exact:
+            return after.point.density.energy_above(self.reference, self.temper)
+        return self.model.energies_above(before.point.theta, batch["test"], self.reference, self.temper)[0]

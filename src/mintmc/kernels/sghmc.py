@@ -20,18 +20,22 @@ eps C = 1 no momentum is left, and it is SGLD of step 2 eps^2.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from mintmc.data import Batch
 from mintmc.energy import Tempered
-from mintmc.kernels.base import Info, Kernel
+from mintmc.kernels.base import Kernel
 from mintmc.kernels.schedule import StepSize, step_at
-from mintmc.kernels.sgld import batches, estimate_gradient, settle
+from mintmc.kernels.sgld import STATISTICS, batches, estimate_gradient, settle
+from mintmc.statistics import Info
 
 
 class State(NamedTuple):
@@ -42,15 +46,16 @@ class State(NamedTuple):
     time: Array  # steps made since the run began: where the schedule stands
 
 
-class Noise(NamedTuple):
-    """The randomness of one step."""
+class Randomness(NamedTuple):
+    """All random numbers of one step but its batch."""
 
     push: Array
     momentum: Any  # a fresh momentum; None if it is never resampled
 
 
-class Settings(NamedTuple):
-    """What stays the same from step to step."""
+@dataclass(frozen=True)
+class SGHMCKernel(Kernel):
+    """Push the momentum, then move with it."""
 
     target: Tempered
     step_size: StepSize
@@ -61,43 +66,60 @@ class Settings(NamedTuple):
     dim: int
     dtype: Any
 
+    statistics = STATISTICS
+    proposal = None
 
-def randomness(key: Array, settings: Settings) -> Noise:
-    """Standard normal vectors."""
-    for_push, for_momentum = jax.random.split(key)
-    normal = partial(jax.random.normal, shape=(settings.dim,), dtype=settings.dtype)
-    return Noise(normal(for_push), None if settings.resample_every is None else normal(for_momentum))
+    def randomness(self, key: Array) -> Randomness:
+        """Standard normal vectors."""
+        for_push, for_momentum = jax.random.split(key)
+        normal = partial(jax.random.normal, shape=(self.dim,), dtype=self.dtype)
+        return Randomness(normal(for_push), None if self.resample_every is None else normal(for_momentum))
 
+    def init(self, theta: Array, batch: Batch) -> State:
+        """The first state, at rest; reads no data."""
+        return State(theta, jnp.zeros_like(theta), jnp.zeros((), jnp.int32))
 
-def init(theta: Array, batch: Batch) -> State:
-    """The first state, at rest; reads no data."""
-    return State(theta, jnp.zeros_like(theta), jnp.zeros((), jnp.int32))
+    def advance(self, randomness: Randomness, state: State, batch: Batch, tuning: None) -> tuple[State, Info]:
+        """Push the momentum, then move with it."""
+        step_size = step_at(self.step_size, state.time, self.dtype)
+        momentum = state.momentum
+        if self.resample_every is not None:
+            momentum = jnp.where(state.time % self.resample_every == 0, randomness.momentum, momentum)
+        gradient = estimate_gradient(state.theta, batch, self.target)
+        # At the allowed limit C = B rounding could make the difference negative.
+        injected = jnp.maximum(self.friction - 0.5 * step_size * self.noise_estimate, 0)
+        kick = jnp.sqrt(2 * step_size * injected) * randomness.push
+        momentum = momentum + (step_size * (gradient - self.friction * momentum) + kick)
+        return settle(state, State(state.theta + step_size * momentum, momentum, state.time + 1), step_size)
 
+    def position(self, state: State) -> Array:
+        """Where a state is."""
+        return state.theta
 
-def advance(noise: Noise, state: State, batch: Batch, tuning: None, settings: Settings) -> tuple[State, Info]:
-    """Push the momentum, then move with it."""
-    step_size = step_at(settings.step_size, state.time, settings.dtype)
-    momentum = state.momentum
-    if settings.resample_every is not None:
-        momentum = jnp.where(state.time % settings.resample_every == 0, noise.momentum, momentum)
-    gradient = estimate_gradient(state.theta, batch, settings.target)
-    # At the allowed limit C = B rounding could make the difference negative.
-    injected = jnp.maximum(settings.friction - 0.5 * step_size * settings.noise_estimate, 0)
-    push = step_size * (gradient - settings.friction * momentum) + jnp.sqrt(2 * step_size * injected) * noise.push
-    momentum = momentum + push
-    return settle(state, State(state.theta + step_size * momentum, momentum, state.time + 1), step_size)
+    @property
+    def temperatures(self) -> Any:
+        """That of the target."""
+        return self.target.temperature
 
+    @property
+    def batches(self) -> dict[str, int]:
+        """The batch that a step reads."""
+        return batches(self.batch_size, self.target.model.n)
 
-def kernel(settings: Settings) -> Kernel:
-    """The kernel for the runner."""
-    return Kernel(
-        randomness=partial(randomness, settings=settings),
-        init=init,
-        advance=partial(advance, settings=settings),
-        position=lambda state: state.theta,
-        batches=batches(settings.batch_size, settings.target.model.n),
-        touched=settings.batch_size * (1 + settings.target.beside),
-        init_touched=0,
-        proposal=None,
-        moves={0: settings},
-    )
+    @property
+    def touched(self) -> int:
+        """The rows of its batch, at the state and at the centre of an expansion if there is one."""
+        return self.batch_size * (1 + self.target.beside)
+
+    def audited(self) -> Mapping[int, Kernel]:
+        """Itself: how large its steps are is judged afterwards."""
+        return {0: self}
+
+    def linear_update(self, step: float, precision: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A and Q of x <- A x + N(0, Q), x = (theta, r), where the target is normal; see ``SGLDKernel``."""
+        one = np.eye(self.dim)
+        kept = 1 - step * self.friction
+        update = np.block([[one - step**2 * precision, step * kept * one], [-step * precision, kept * one]])
+        injected = np.maximum(self.friction - step * np.asarray(self.noise_estimate, float) / 2, 0)
+        pushed = 2 * step * injected * one + step**2 * noise
+        return update, np.kron([[step**2, step], [step, 1.0]], pushed)

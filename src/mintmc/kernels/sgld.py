@@ -19,18 +19,24 @@ samples pi_T^2.
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
+from mintmc.acceptance.base import chosen, decided
 from mintmc.data import Batch
 from mintmc.energy import Tempered
-from mintmc.kernels.base import Info, Kernel
+from mintmc.kernels.base import Kernel
 from mintmc.kernels.schedule import StepSize, step_at
 from mintmc.proposals.tuning import gather, spread
+from mintmc.statistics import DECIDED, Info, Statistic
+
+STATISTICS = (*DECIDED, Statistic("step_size"))
 
 
 class State(NamedTuple):
@@ -40,8 +46,9 @@ class State(NamedTuple):
     time: Array  # steps made since the run began: where the schedule stands
 
 
-class Settings(NamedTuple):
-    """What stays the same from step to step."""
+@dataclass(frozen=True)
+class SGLDKernel(Kernel):
+    """One step along the estimated gradient, with noise."""
 
     target: Tempered
     step_size: StepSize
@@ -50,23 +57,54 @@ class Settings(NamedTuple):
     dim: int
     dtype: Any
 
+    statistics = STATISTICS
+    proposal = None
 
-def randomness(key: Array, settings: Settings) -> Array:
-    """A standard normal vector."""
-    return jax.random.normal(key, (settings.dim,), settings.dtype)
+    def randomness(self, key: Array) -> Array:
+        """A standard normal vector."""
+        return jax.random.normal(key, (self.dim,), self.dtype)
 
+    def init(self, theta: Array, batch: Batch) -> State:
+        """The first state; reads no data."""
+        return State(theta, jnp.zeros((), jnp.int32))
 
-def init(theta: Array, batch: Batch) -> State:
-    """The first state; reads no data."""
-    return State(theta, jnp.zeros((), jnp.int32))
+    def advance(self, randomness: Array, state: State, batch: Batch, tuning: None) -> tuple[State, Info]:
+        """One step along the estimated gradient, with noise."""
+        step_size = step_at(self.step_size, state.time, self.dtype)
+        gradient = estimate_gradient(state.theta, batch, self.target)
+        shift = 0.5 * step_size * gather(self.scale, gradient) + jnp.sqrt(step_size) * randomness
+        return settle(state, State(state.theta + spread(self.scale, shift), state.time + 1), step_size)
 
+    def position(self, state: State) -> Array:
+        """Where a state is."""
+        return state.theta
 
-def advance(noise: Array, state: State, batch: Batch, tuning: None, settings: Settings) -> tuple[State, Info]:
-    """One step along the estimated gradient, with noise."""
-    step_size = step_at(settings.step_size, state.time, settings.dtype)
-    gradient = estimate_gradient(state.theta, batch, settings.target)
-    shift = 0.5 * step_size * gather(settings.scale, gradient) + jnp.sqrt(step_size) * noise
-    return settle(state, State(state.theta + spread(settings.scale, shift), state.time + 1), step_size)
+    @property
+    def temperatures(self) -> Any:
+        """That of the target."""
+        return self.target.temperature
+
+    @property
+    def batches(self) -> dict[str, int]:
+        """The batch that a step reads."""
+        return batches(self.batch_size, self.target.model.n)
+
+    @property
+    def touched(self) -> int:
+        """The rows of its batch, at the state and at the centre of an expansion if there is one."""
+        return self.batch_size * (1 + self.target.beside)
+
+    def audited(self) -> Mapping[int, Kernel]:
+        """Itself: how large its steps are is judged afterwards."""
+        return {0: self}
+
+    def linear_update(self, step: float, precision: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A and Q of x <- A x + N(0, Q) where the target is normal and its gradient has covariance ``noise``."""
+        root = np.eye(self.dim) if self.scale is None else np.asarray(self.scale, float)
+        root = np.diag(root) if root.ndim == 1 else root
+        preconditioner = root @ root.T
+        update = np.eye(self.dim) - step / 2 * preconditioner @ precision
+        return update, step * preconditioner + step**2 / 4 * preconditioner @ noise @ preconditioner
 
 
 def estimate_gradient(theta: Array, batch: Batch, target: Tempered) -> Array:
@@ -80,26 +118,11 @@ def settle(before: Any, after: Any, step_size: Array) -> tuple[Any, Info]:
     """The state after a step, and its record: there is no test, every step is taken that leads to a finite state."""
     is_defined = jnp.isfinite(after.theta).all()
     # Code under jit cannot raise, and a NaN would stay for ever: the old state is kept, and time goes on.
-    settled = jax.tree.map(partial(jnp.where, is_defined), after, before._replace(time=after.time))
+    settled = chosen(is_defined, after, before._replace(time=after.time))
     rate = is_defined.astype(step_size.dtype)
-    return settled, Info(is_defined, rate, jnp.zeros_like(rate), is_defined, extras={"step_size": step_size})
+    return settled, decided(is_defined, rate, jnp.zeros_like(rate), is_defined) | {"step_size": step_size}
 
 
 def batches(batch_size: int, n: int) -> dict[str, int]:
     """The batch that a step reads: all rows need neither shuffling nor gathering."""
     return {"all" if batch_size == n else "gradient": batch_size}
-
-
-def kernel(settings: Settings) -> Kernel:
-    """The kernel for the runner."""
-    return Kernel(
-        randomness=partial(randomness, settings=settings),
-        init=init,
-        advance=partial(advance, settings=settings),
-        position=lambda state: state.theta,
-        batches=batches(settings.batch_size, settings.target.model.n),
-        touched=settings.batch_size * (1 + settings.target.beside),
-        init_touched=0,
-        proposal=None,
-        moves={0: settings},
-    )

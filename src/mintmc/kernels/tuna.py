@@ -18,21 +18,22 @@ Rows are drawn by an alias table (``control/alias.py``), with exactly the probab
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from mintmc.acceptance.metropolis import decide, log_uniform
+from mintmc import count
+from mintmc.acceptance.base import decide, impossible, log_uniform
 from mintmc.control.alias import Weighted
 from mintmc.data import Batch, Rows
 from mintmc.energy import Tempered
-from mintmc.kernels.base import Info, Kernel
-from mintmc.kernels.metropolis import impossible
+from mintmc.kernels.base import Kernel
 from mintmc.posterior import Params
 from mintmc.proposals import Point, Proposal, Tuning
+from mintmc.statistics import DATA_TOUCHED, DECIDED, Info, counted
 
 _BLOCK = 128
 """Rows read at a time."""
@@ -47,25 +48,12 @@ class State(NamedTuple):
     theta: Array
 
 
-class Noise(NamedTuple):
-    """The randomness of one step; how much the rows need depends on the state, so they get a key."""
+class Randomness(NamedTuple):
+    """All random numbers of one step; how much the rows need depends on the state, so they get a key."""
 
     proposal: Any
     test: Array
     rows: Array  # a key
-
-
-class Settings(NamedTuple):
-    """What stays the same from step to step."""
-
-    target: Tempered
-    scales: Weighted
-    distance: Callable[[Params, Params], Array]
-    chi: float
-    proposal: Proposal
-    unravel: Callable
-    dim: int
-    dtype: Any
 
 
 class Sums(NamedTuple):
@@ -97,76 +85,91 @@ def euclidean(params: Params, proposed: Params) -> Array:
     return jnp.sqrt(jax.tree.reduce(jnp.add, squares))
 
 
-def randomness(key: Array, settings: Settings) -> Noise:
-    """Everything random in one step, that of the rows as a key."""
-    for_proposal, for_test, for_rows = jax.random.split(key, 3)
-    noise = settings.proposal.noise(for_proposal, settings.dim, settings.dtype)
-    return Noise(noise, log_uniform(for_test, settings.dtype), for_rows)
-
-
-def advance(noise: Noise, state: State, batch: Batch, tuning: Tuning, settings: Settings) -> tuple[State, Info]:
+@dataclass(frozen=True)
+class TunaKernel(Kernel):
     """Propose, read, decide."""
-    target = settings.target
-    point, log_q = settings.proposal.move(noise.proposal, Point(state.theta), Point, tuning)
-    here, there = state.theta, point.theta
-    bound = settings.distance(settings.unravel(here), settings.unravel(there)) / target.temperature
-    expected = mean_rows(settings.scales.total * bound, settings.chi)
-    is_possible = (bound >= 0) & (expected <= _MOST_ROWS)  # False for NaN as well
-    for_number, for_rows = jax.random.split(noise.rows)
-    number = jax.random.poisson(for_number, jnp.where(is_possible, expected, 0), dtype=jnp.int32)
-    sums = _read(for_rows, here, there, bound, number, batch["all"], settings)
-    ratio = target.prior(there) - target.prior(here) + sums.log_ratio + log_q
-    decision = decide(noise.test, jnp.where(is_possible, ratio, jnp.nan), jnp.zeros_like(ratio))
-    decision = impossible(decision, ~target.model.is_possible(there))
-    extras = {"kept": sums.kept, "bound_violations": sums.violations}
-    theta = jnp.where(decision.accepted, there, here)
-    return State(theta), Info(*decision[:4], 2 * number, None, extras)
 
+    target: Tempered
+    scales: Weighted
+    distance: Callable[[Params, Params], Array]
+    chi: float
+    proposal: Proposal
+    unravel: Callable[[Array], Params]
+    dim: int
+    dtype: Any
 
-def _read(key, here, there, bound, number, rows: Rows, settings: Settings) -> Sums:
-    """Draw ``number`` rows in blocks and add up what the kept ones say."""
+    statistics = (*DECIDED, DATA_TOUCHED, counted("kept"), counted("bound_violations"))
 
-    def one_block(carry: tuple[Array, Sums]) -> tuple[Array, Sums]:
-        i, sums = carry
-        is_drawn = i * _BLOCK + jnp.arange(_BLOCK) < number
-        block = _sum_block(jax.random.fold_in(key, i), here, there, bound, is_drawn, rows, settings)
-        return i + 1, jax.tree.map(jnp.add, sums, block)
+    def randomness(self, key: Array) -> Randomness:
+        """Everything random in one step, that of the rows as a key."""
+        for_proposal, for_test, for_rows = jax.random.split(key, 3)
+        numbers = self.proposal.randomness(for_proposal, self.dim, self.dtype)
+        return Randomness(numbers, log_uniform(for_test, self.dtype), for_rows)
 
-    zero = jnp.zeros((), jnp.int32)
-    nothing = Sums(jnp.zeros((), here.dtype), zero, zero)
-    return jax.lax.while_loop(lambda carry: carry[0] * _BLOCK < number, one_block, (zero, nothing))[1]
+    def init(self, theta: Array, batch: Batch) -> State:
+        """The first state; reads no data."""
+        return State(theta)
 
+    def advance(self, randomness: Randomness, state: State, batch: Batch, tuning: Tuning) -> tuple[State, Info]:
+        """Propose, read, decide."""
+        target = self.target
+        point, log_q = self.proposal.move(randomness.proposal, Point(state.theta), Point, tuning)
+        here, there = state.theta, point.theta
+        bound = self.distance(self.unravel(here), self.unravel(there)) / target.temperature
+        expected = mean_rows(self.scales.total * bound, self.chi)
+        is_possible = (bound >= 0) & (expected <= _MOST_ROWS)  # False for NaN as well
+        for_number, for_rows = jax.random.split(randomness.rows)
+        number = jax.random.poisson(for_number, jnp.where(is_possible, expected, 0), dtype=jnp.int32)
+        sums = self._read(for_rows, here, there, bound, number, batch["all"])
+        ratio = target.prior(there) - target.prior(here) + sums.log_ratio + log_q
+        info = decide(randomness.test, jnp.where(is_possible, ratio, jnp.nan), jnp.zeros_like(ratio))
+        info = impossible(info, ~target.model.is_possible(there))
+        rows = {"data_touched": count.times(2, number), "kept": sums.kept, "bound_violations": sums.violations}
+        return State(jnp.where(info["accepted"], there, here)), info | rows
 
-def _sum_block(key, here, there, bound, is_drawn, rows, settings) -> Sums:
-    for_index, for_keeping = jax.random.split(key)
-    scales, model = settings.scales, settings.target.model
-    index = scales.pick(jax.random.bits(for_index, (*is_drawn.shape, 2), jnp.uint32))
-    drawn = model.rows_at(rows, index)
-    before, after = model.each(here, drawn), model.each(there, drawn)
-    change = (after - before) / settings.target.temperature / (scales.each[index] * bound)
-    # A difference of two rounded numbers may exceed its bound by their rounding, which is nobody's fault.
-    rounding = 8 * jnp.finfo(here.dtype).eps * (jnp.abs(before) + jnp.abs(after))
-    allowed = scales.each[index] * bound * settings.target.temperature + rounding
-    is_violated = ~(jnp.abs(after - before) <= allowed)
-    change = jnp.clip(change, -1, 1)
-    chi_step = settings.chi * scales.total * bound
-    uniform = jax.random.uniform(for_keeping, is_drawn.shape, here.dtype)
-    kept = is_drawn & (uniform < keep_probability(change, chi_step))
-    # A likelihood that is not a number makes the ratio so, whether or not the row would have been kept.
-    counted = is_drawn & (kept | jnp.isnan(change))
-    log_ratio = jnp.where(counted, log_weight(change, chi_step), 0).sum()
-    return Sums(log_ratio, jnp.sum(kept, dtype=jnp.int32), jnp.sum(is_drawn & is_violated, dtype=jnp.int32))
+    def position(self, state: State) -> Array:
+        """Where a state is."""
+        return state.theta
 
+    @property
+    def temperatures(self) -> Any:
+        """That of the target."""
+        return self.target.temperature
 
-def kernel(settings: Settings) -> Kernel:
-    """The kernel for the runner."""
-    return Kernel(
-        randomness=partial(randomness, settings=settings),
-        init=lambda theta, batch: State(theta),
-        advance=partial(advance, settings=settings),
-        position=lambda state: state.theta,
-        batches={"all": settings.target.model.n},
-        touched=None,
-        init_touched=0,
-        proposal=settings.proposal,
-    )
+    @property
+    def batches(self) -> dict[str, int]:
+        """Any row may be drawn."""
+        return {"all": self.target.model.n}
+
+    def _read(self, key: Array, here: Array, there: Array, bound: Array, number: Array, rows: Rows) -> Sums:
+        """Draw ``number`` rows in blocks and add up what the kept ones say."""
+
+        def one_block(carry: tuple[Array, Sums]) -> tuple[Array, Sums]:
+            i, sums = carry
+            is_drawn = i * _BLOCK + jnp.arange(_BLOCK) < number
+            block = self._sum_block(jax.random.fold_in(key, i), here, there, bound, is_drawn, rows)
+            return i + 1, jax.tree.map(jnp.add, sums, block)
+
+        zero = jnp.zeros((), jnp.int32)
+        nothing = Sums(jnp.zeros((), here.dtype), zero, zero)
+        return jax.lax.while_loop(lambda carry: carry[0] * _BLOCK < number, one_block, (zero, nothing))[1]
+
+    def _sum_block(self, key: Array, here: Array, there: Array, bound: Array, is_drawn: Array, rows: Rows) -> Sums:
+        for_index, for_keeping = jax.random.split(key)
+        scales, model = self.scales, self.target.model
+        index = scales.pick(jax.random.bits(for_index, (*is_drawn.shape, 2), jnp.uint32))
+        drawn = model.rows_at(rows, index)
+        before, after = model.each(here, drawn), model.each(there, drawn)
+        change = (after - before) / self.target.temperature / (scales.each[index] * bound)
+        # A difference of two rounded numbers may exceed its bound by their rounding, which is nobody's fault.
+        rounding = 8 * jnp.finfo(here.dtype).eps * (jnp.abs(before) + jnp.abs(after))
+        allowed = scales.each[index] * bound * self.target.temperature + rounding
+        is_violated = ~(jnp.abs(after - before) <= allowed)
+        change = jnp.clip(change, -1, 1)
+        chi_step = self.chi * scales.total * bound
+        uniform = jax.random.uniform(for_keeping, is_drawn.shape, here.dtype)
+        kept = is_drawn & (uniform < keep_probability(change, chi_step))
+        # A likelihood that is not a number makes the ratio so, whether or not the row would have been kept.
+        used = is_drawn & (kept | jnp.isnan(change))
+        log_ratio = jnp.where(used, log_weight(change, chi_step), 0).sum()
+        return Sums(log_ratio, jnp.sum(kept, dtype=jnp.int32), jnp.sum(is_drawn & is_violated, dtype=jnp.int32))

@@ -124,6 +124,12 @@ class Ladder:
                 raise ValueError(f"batch_sizes must be None for a density without data, got {size}")
             check.integer("batch_sizes", size, 2, n, "n")
 
+    def outline(self, n: int) -> str:
+        """A few words about it, for n observations."""
+        on_all = sum(size == n for size in self.rows(n))
+        rungs = f"{len(self)} rungs from T = 1 to {self.temperatures[-1]:.4g}"
+        return rungs if on_all == len(self) else f"{rungs} ({on_all} on all data)"
+
     def rows(self, n: int) -> tuple[int, ...]:
         """Rows that a step of each rung reads at a time."""
         return tuple(n if size is None else size for size in self.batch_sizes or ())

@@ -144,7 +144,7 @@ class States(NamedTuple):
         return cls(rows[..., :dim], gradient, density)
 
 
-class Store(NamedTuple):
+class FrozenRings(NamedTuple):
     """The rings of a hotter rung as a step reads them: frozen within a round."""
 
     edges: Array  # (rings - 1,) energies above the reference
@@ -221,9 +221,9 @@ class Rings:
         self.edges = None if np.isnan(edges).any() else edges
         self.kept.restore(places, values, checksum)
 
-    def store(self, subset: Referenced | None) -> Store:
+    def frozen(self, subset: Referenced | None) -> FrozenRings:
         """The rings as a step reads them."""
         edges = np.zeros(len(self.seen) - 1, np.float32) if self.edges is None else self.edges
         filled = np.minimum(self.seen, self.capacity).astype(np.int32)
         states = self.kept.on_device(len(self.seen), self.capacity, self.kept.rows.shape[1])
-        return Store(jnp.array(edges), jnp.array(filled), states, subset)
+        return FrozenRings(jnp.array(edges), jnp.array(filled), states, subset)

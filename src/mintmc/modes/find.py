@@ -2,8 +2,9 @@
 
 Newton's method on the log target f, damped by a line search, with the exact Hessian summed over all rows
 (``control/taylor.py``): from where a random part of the rows has its mode (n^(3/4) of them, scaled up to n), the
-remaining way is so short that two passes are the rule. Curvature of the wrong sign is turned round, so that saddle
-points are left. Many parameters (d > 1000) take L-BFGS instead.
+remaining way is so short that two passes are the rule. Where the curvature has the wrong sign in some direction, far
+from a mode or near a saddle point, L-BFGS goes ahead, and after it Newton's method with those curvatures turned round.
+Many parameters (d > 1000) take L-BFGS throughout.
 
 It ends where
 
@@ -20,7 +21,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -44,6 +45,10 @@ _ENOUGH = 50
 _NEAR = 1.0
 """Standard deviations (of its own posterior) from its mode at which a part of the data has done its service."""
 _HALVINGS = 25
+_DESCENTS, _STEPS = 4, 100
+"""Stretches of L-BFGS, and steps of each, before Newton's method goes on from where the curvature is not a peak's."""
+_SADDLE = 1e-4
+"""Relative curvature of the wrong sign that is none of rounding's."""
 _LEAST_FALL = 0.05
 """Of the log density at one standard deviation; a parabola falls by 0.5."""
 
@@ -71,7 +76,7 @@ def find_mode(
     init: Params,
     *,
     tolerance: float = 0.01,
-    max_passes: int = 200,
+    max_passes: int = 2000,
     seed: int = 0,
 ) -> Mode:
     """Find the mode of a posterior from ``init``.
@@ -114,18 +119,31 @@ def mode_of(
     unravel: Callable[[Array], Params],
     *,
     tolerance: float = 0.01,
-    max_passes: int = 200,
+    max_passes: int = 2000,
     seed: int = 0,
     order: int = 2,
+    is_patient: bool = True,
 ) -> Mode:
-    """The same from a flat vector."""
+    """The same from a flat vector.
+
+    If not ``is_patient``, what was reached will do where a search ends in a saddle, a flat valley, or for want of
+    passes: a Mode without covariance.
+    """
     check_counted(posterior)
     if order == 2 and theta.size <= _NEWTON_DIM:
         check_hessian_fits(theta.size)
         begun = _begin(posterior, theta, unravel, max_passes, seed)
         search = _Search(posterior, unravel, theta.size, max_passes)
-        search.rows_read = 0 if begun is None else begun.rows_read
-        return _newton(search, theta if begun is None else begun.best, tolerance)
+        if begun is not None:
+            search.rows_read, search.passes = begun.rows_read, begun.rows_read / posterior.n
+        try:
+            return _newton(search, theta if begun is None else begun.best, tolerance)
+        except NotConvergedError:
+            if is_patient:
+                raise
+            search.max_passes = 2**31
+            expansion, _ = search.expansion(search.best)
+            return _made(search, search.best, search.density(search.best), np.nan, None, expansion)
     return _quasi_newton(_Search(posterior, unravel, theta.size, max_passes), theta, tolerance)
 
 
@@ -148,21 +166,27 @@ class _Search:
         self.model = posterior.model(unravel, dim)
         self.target = Tempered(self.model, 1.0)
         self.rows_read = 0
+        self.passes = 0.0
         self.best: Array = jnp.zeros(dim)
+        self._lowest = np.inf
         self._density = jax.jit(self.model.density)
         self._gradient = jax.jit(self.target.full_gradient)
         self._own_gradient = jax.jit(self.target.without_data_gradient)
         self._expand = jax.jit(partial(expand, self.model))
 
-    @property
-    def passes(self) -> float:
-        return self.rows_read / max(self.posterior.n, 1)
-
     def density(self, theta: Array) -> Density:
-        return self._counted(self._density(theta, self.posterior.rows))
+        return self._noted(theta, self._counted(self._density(theta, self.posterior.rows)))
 
     def gradient(self, theta: Array) -> tuple[Density, Array]:
-        return self._counted(self._gradient(theta, self.posterior.rows))
+        density, gradient = self._counted(self._gradient(theta, self.posterior.rows))
+        return self._noted(theta, density), gradient
+
+    def _noted(self, theta: Array, density: Density) -> Density:
+        """Remember the best state so far."""
+        energy = float(density.energy()) - float(density.jacobian or 0)
+        if energy < self._lowest:
+            self.best, self._lowest = theta, energy
+        return density
 
     def expansion(self, theta: Array) -> tuple[Expansion, np.ndarray]:
         """The expansion of the log-likelihood, and the gradient of the log target."""
@@ -180,8 +204,11 @@ class _Search:
         if isinstance(self.posterior.data, DiskData):
             self.posterior.data.check_reads()
         self.rows_read += self.posterior.n
+        self.passes += 1
         if self.passes > self.max_passes:
-            raise ValueError(f"max_passes must be larger: no mode was found in so many passes, got {self.max_passes}")
+            raise NotConvergedError(
+                f"max_passes must be larger: no mode was found in so many passes, got {self.max_passes}"
+            )
         return result
 
 
@@ -215,9 +242,14 @@ class NoModeError(ValueError):
     """There is no mode to be found from here."""
 
 
+class NotConvergedError(NoModeError):
+    """The search ended somewhere, but not in a mode."""
+
+
 def _newton(search: _Search, theta: Array, tolerance: float, checks: bool = True) -> Mode:
     """Newton's method with a line search, to the mode."""
     here = _finite(search, theta)
+    descents = 0
     while True:
         expansion, gradient = search.expansion(theta)
         precision = curvature(search.target, expansion)
@@ -233,16 +265,26 @@ def _newton(search: _Search, theta: Array, tolerance: float, checks: bool = True
         left = np.sqrt(np.mean(slopes**2 / bent))
         if left <= tolerance and (is_peak or not checks):
             break
+        if not is_peak and left > tolerance and descents < _DESCENTS:
+            # Gradients are cheaper than Hessians, and far from a mode they are worth as much.
+            descents += 1
+            theta = _descend(search, theta)
+            here = search.density(theta)
+            continue
         if left <= tolerance:
-            slopes = slopes + (np.abs(slopes) < 1e-3) * np.sqrt(bent) * (values <= 0)  # off the top of a saddle
-        direction = (vectors @ (slopes / bent)) / scale
-        moved = _line_search(search, theta, here, direction, gradient)
+            # On top of a saddle, to one side along its steepest way down; a ridge has none.
+            least = _rounding(here)
+            off = vectors[:, 0] / np.sqrt(bent[0]) / scale
+            moved = _line_search(search, theta, here, off, gradient, least) if values[0] < -_SADDLE else None
+            if moved is None:
+                _not_curved(values, vectors, search, theta)
+        else:
+            direction = (vectors @ (slopes / bent)) / scale
+            moved = _line_search(search, theta, here, direction, gradient, -_rounding(here))
         if moved is None:
             if is_peak and left <= 100 * tolerance:
                 break  # as near as rounding lets it come
-            if left <= tolerance:
-                _not_curved(values, vectors, search, theta)
-            raise NoModeError(
+            raise NotConvergedError(
                 f"init must lead to a mode, got stuck at {_at(search, theta)}, {left:.3g} standard deviations from "
                 "where the gradient points"
             )
@@ -254,10 +296,13 @@ def _newton(search: _Search, theta: Array, tolerance: float, checks: bool = True
 
 
 def _line_search(
-    search: _Search, theta: Array, here: Density, direction: np.ndarray, gradient: np.ndarray
+    search: _Search, theta: Array, here: Density, direction: np.ndarray, gradient: np.ndarray, least: float
 ) -> tuple[Array, Density] | None:
-    """The farthest of a few points along a direction that is better; None if there is none."""
-    slope = float(gradient @ direction)
+    """The farthest of a few points along a direction that is better, by ``least`` at least; None if there is none.
+
+    ``least`` is below 0 where a gain that rounding of the rows' sums could hide is not asked for.
+    """
+    slope = max(float(gradient @ direction), 0.0)
     for halving in range(_HALVINGS):
         step = 0.5**halving
         there = jnp.asarray(np.asarray(theta, float) + step * direction, theta.dtype)
@@ -265,8 +310,7 @@ def _line_search(
             return None
         density = search.density(there)
         gain = float(search.target.log_ratio(here, density))
-        # A gain that rounding of the rows' sums could hide is not asked for.
-        if np.isfinite(gain) and gain >= 1e-4 * step * slope - _rounding(here):
+        if np.isfinite(gain) and gain >= 1e-4 * step * slope + least:
             return there, density
     return None
 
@@ -277,28 +321,37 @@ def _rounding(density: Density) -> float:
     return 1e-3 + 1e-9 * likelihood if density.likelihood.dtype == jnp.float32 else 1e-9 * (1 + likelihood)
 
 
-def _quasi_newton(search: _Search, theta: Array, tolerance: float) -> Mode:
-    """L-BFGS, for many parameters; how far the mode is, is told by what it learned of the curvature."""
-    first = _finite(search, theta)
-    seen: dict[str, Any] = {}
+def _lbfgs(search: _Search, theta: Array, first: Density, steps: int) -> Any:
+    """Steps of L-BFGS on the energy above that of a first state."""
 
     def energy(at: np.ndarray) -> tuple[float, np.ndarray]:
         density, gradient = search.gradient(jnp.asarray(at, theta.dtype))
-        seen["density"] = density
         value = -float(search.target.log_ratio(first, density))
         return (value if np.isfinite(value) else np.inf), -np.asarray(gradient, float)
 
+    options = {"maxiter": steps, "maxcor": 20, "ftol": 0}
+    return minimize(energy, np.asarray(theta, float), jac=True, method="L-BFGS-B", options=options)
+
+
+def _descend(search: _Search, theta: Array) -> Array:
+    """A stretch of L-BFGS, wherever it leads."""
+    return jnp.asarray(_lbfgs(search, theta, search.density(theta), _STEPS).x, theta.dtype)
+
+
+def _quasi_newton(search: _Search, theta: Array, tolerance: float) -> Mode:
+    """L-BFGS, for many parameters; how far the mode is, is told by what it learned of the curvature."""
+    first = _finite(search, theta)
     at, left = np.asarray(theta, float), np.inf
     for _ in range(20):
         # Started anew where it stops on account of rounding, as long as that helps.
-        found = minimize(energy, at, jac=True, method="L-BFGS-B", options={"maxiter": 500, "maxcor": 20, "ftol": 0})
+        found = _lbfgs(search, jnp.asarray(at, theta.dtype), first, 500)
         gradient = found.jac
         before, left = left, float(np.sqrt(max(gradient @ found.hess_inv.dot(gradient), 0) / gradient.size))
         at = found.x
         if left <= tolerance:
             break
         if not left < before:
-            raise NoModeError(
+            raise NotConvergedError(
                 f"init must lead to a mode, got stuck {left:.3g} standard deviations from where the gradient points"
             )
     end = jnp.asarray(at, theta.dtype)
@@ -353,8 +406,8 @@ def _check_falls(search, theta, here, values, vectors, scale) -> None:
                 )
 
 
-def _not_curved(values, vectors, search, theta) -> None:
-    raise NoModeError(
+def _not_curved(values, vectors, search, theta) -> NoReturn:
+    raise NotConvergedError(
         f"init must lead to a mode, got a saddle point or a ridge: the density is not curved (relative curvature "
         f"{values[0]:.2g}) in the direction of {_named(search, vectors[:, 0])} at {_at(search, theta)}"
     )

@@ -10,7 +10,7 @@ badly where the target has heavier tails than N(c, L L'), and shows it by reject
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import jax
@@ -18,12 +18,12 @@ import jax.numpy as jnp
 from jax import Array
 
 from mintmc import check
-from mintmc.proposals.base import Point, Visit
+from mintmc.proposals.base import Point, Proposal, Visit
 from mintmc.proposals.tuning import LAPLACE, Tuning
 
 
 @dataclass(frozen=True)
-class Autoregressive:
+class Autoregressive(Proposal):
     """Moves around the Laplace approximation of the target at its mode.
 
     Parameters
@@ -42,6 +42,7 @@ class Autoregressive:
     """
 
     persistence: float | None = None
+    _: KW_ONLY
     target_acceptance: float = 0.5
 
     preconditioner: ClassVar[str] = LAPLACE
@@ -61,17 +62,17 @@ class Autoregressive:
         """sqrt(1 - rho^2), what adaptation works on; None to adapt it."""
         return None if self.persistence is None else (1 - self.persistence**2) ** 0.5
 
-    def noise(self, key: Array, dim: int, dtype: Any) -> Array:
+    def randomness(self, key: Array, dim: int, dtype: Any) -> Array:
         """A standard normal vector."""
         return jax.random.normal(key, (dim,), dtype)
 
-    def move(self, noise: Array, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Array]:
+    def move(self, randomness: Array, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Array]:
         """Towards the centre, and away from it at random."""
         assert tuning.laplace is not None
         centre, factor, precision = tuning.laplace
         offset = here.theta - centre
         kept = jnp.sqrt(1 - tuning.step_size**2)
-        theta = centre + (kept * offset + tuning.step_size * (factor @ noise))
+        theta = centre + (kept * offset + tuning.step_size * (factor @ randomness))
         # From the states as they are rounded, so that nothing is lost where a deviation is a few hundred floats wide.
         step, offsets = theta - here.theta, offset + (theta - centre)
         return visit(theta), 0.5 * jnp.vdot(step, precision @ offsets)

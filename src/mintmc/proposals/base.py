@@ -1,4 +1,4 @@
-"""What every proposal is: a draw of noise that knows nothing of the chain, and a move that is a function of it."""
+"""What every proposal is: random numbers that know nothing of the chain, and a move that is a function of them."""
 
 from __future__ import annotations
 
@@ -51,17 +51,40 @@ class Proposal(Protocol):
         """States visited in one move, the starting one not counted."""
         ...
 
-    def noise(self, key: Array, dim: int, dtype: Any) -> Any:
+    @property
+    def largest_step(self) -> float | None:
+        """The largest step size that means anything; None if any does."""
+        return None
+
+    @property
+    def is_around(self) -> bool:
+        """Whether it moves around the Laplace approximation of the target."""
+        return False
+
+    @property
+    def starts_apart(self) -> bool:
+        """Whether any state may be a start."""
+        return True
+
+    def randomness(self, key: Array, dim: int, dtype: Any) -> Any:
         """All randomness of one move; it must not depend on the state, so that it can be drawn in bulk."""
         ...
 
-    def move(self, noise: Any, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Array]:
+    def move(self, randomness: Any, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Array]:
         """The proposed point, and log q(theta' -> theta) - log q(theta -> theta')."""
         ...
 
     def unit_step(self, dim: int) -> float:
         """A good step size for a standard normal target in ``dim`` dimensions."""
         ...
+
+    def on_vectors(self, unravel: Callable[[Array], Any], ravel: Callable[[Any], Array]) -> Proposal:
+        """The proposal between flat vectors; only one that was written for params must be told how."""
+        return self
+
+    def check_against(self, params: Any) -> None:
+        """Refuse params that it cannot move."""
+        return
 
 
 def check_proposal(proposal: Proposal) -> None:

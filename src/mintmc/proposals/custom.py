@@ -11,12 +11,12 @@ import jax.numpy as jnp
 from jax import Array
 
 from mintmc import check
-from mintmc.proposals.base import Point, Visit
+from mintmc.proposals.base import Point, Proposal, Visit
 from mintmc.proposals.tuning import Tuning
 
 
 @dataclass(frozen=True)
-class Custom:
+class Custom(Proposal):
     """The paper's general q.
 
     Parameters
@@ -46,6 +46,7 @@ class Custom:
     preconditioner: ClassVar[None] = None
     uses_gradient: ClassVar[bool] = False
     visits: ClassVar[int] = 1
+    starts_apart: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check.function("sample", self.sample)
@@ -71,13 +72,13 @@ class Custom:
             None if log_ratio is None else (lambda here, there: log_ratio(unravel(here), unravel(there))),
         )
 
-    def noise(self, key: Array, dim: int, dtype: Any) -> Array:
+    def randomness(self, key: Array, dim: int, dtype: Any) -> Array:
         """The key itself: what is done with it is the user's."""
         return key
 
-    def move(self, noise: Array, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Array]:
+    def move(self, randomness: Array, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Array]:
         """A draw from the user's q."""
-        there = self.sample(noise, here.theta)
+        there = self.sample(randomness, here.theta)
         ratio = 0.0 if self.log_ratio is None else self.log_ratio(here.theta, there)
         return visit(there), jnp.asarray(ratio, here.theta.dtype)
 

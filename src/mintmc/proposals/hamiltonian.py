@@ -7,7 +7,7 @@ midway would break reversibility (Betancourt 2015).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import jax
@@ -15,12 +15,12 @@ import jax.numpy as jnp
 from jax import Array
 
 from mintmc import check
-from mintmc.proposals.base import Point, Visit, check_proposal
+from mintmc.proposals.base import Point, Proposal, Visit, check_proposal
 from mintmc.proposals.tuning import Preconditioner, Tuning, gather, spread
 
 
 @dataclass(frozen=True)
-class Hamiltonian:
+class Hamiltonian(Proposal):
     """Hamiltonian Monte Carlo with a fixed number of leapfrog steps.
 
     Parameters
@@ -43,6 +43,7 @@ class Hamiltonian:
     """
 
     step_size: float | None = None
+    _: KW_ONLY
     steps: int = 10
     target_acceptance: float = 0.65
     preconditioner: Preconditioner = None
@@ -58,11 +59,11 @@ class Hamiltonian:
         """One state a leapfrog step."""
         return self.steps
 
-    def noise(self, key: Array, dim: int, dtype: Any) -> Array:
+    def randomness(self, key: Array, dim: int, dtype: Any) -> Array:
         """The momentum."""
         return jax.random.normal(key, (dim,), dtype)
 
-    def move(self, noise: Array, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Array]:
+    def move(self, randomness: Array, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Array]:
         """The end of the trajectory."""
         step, scale = tuning.step_size, tuning.scale
 
@@ -72,8 +73,8 @@ class Hamiltonian:
             point = visit(point.theta + spread(scale, step * momentum))
             return point, momentum + 0.5 * step * gather(scale, point.gradient)
 
-        there, momentum = jax.lax.fori_loop(0, self.steps, leapfrog, (here, noise))
-        return there, 0.5 * (jnp.vdot(noise, noise) - jnp.vdot(momentum, momentum))
+        there, momentum = jax.lax.fori_loop(0, self.steps, leapfrog, (here, randomness))
+        return there, 0.5 * (jnp.vdot(randomness, randomness) - jnp.vdot(momentum, momentum))
 
     def unit_step(self, dim: int) -> float:
         """A trajectory of unit length or so, shorter steps in higher dimension (Beskos et al. 2013)."""

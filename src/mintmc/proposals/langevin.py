@@ -7,19 +7,19 @@ one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from mintmc.proposals.base import Point, Visit, check_proposal
+from mintmc.proposals.base import Point, Proposal, Visit, check_proposal
 from mintmc.proposals.tuning import Preconditioner, Tuning, gather, spread
 
 
 @dataclass(frozen=True)
-class Langevin:
+class Langevin(Proposal):
     """Metropolis-adjusted Langevin proposal.
 
     Parameters
@@ -40,6 +40,7 @@ class Langevin:
     """
 
     step_size: float | None = None
+    _: KW_ONLY
     target_acceptance: float = 0.5
     preconditioner: Preconditioner = None
 
@@ -49,17 +50,17 @@ class Langevin:
     def __post_init__(self) -> None:
         check_proposal(self)
 
-    def noise(self, key: Array, dim: int, dtype: Any) -> Array:
+    def randomness(self, key: Array, dim: int, dtype: Any) -> Array:
         """A standard normal vector."""
         return jax.random.normal(key, (dim,), dtype)
 
-    def move(self, noise: Array, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Array]:
+    def move(self, randomness: Array, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Array]:
         """One step along the gradient, with noise."""
         step, scale = tuning.step_size, tuning.scale
-        shift = 0.5 * step**2 * gather(scale, here.gradient) + step * noise
+        shift = 0.5 * step**2 * gather(scale, here.gradient) + step * randomness
         there = visit(here.theta + spread(scale, shift))
         back = -(shift + 0.5 * step**2 * gather(scale, there.gradient)) / step
-        return there, 0.5 * (jnp.vdot(noise, noise) - jnp.vdot(back, back))
+        return there, 0.5 * (jnp.vdot(randomness, randomness) - jnp.vdot(back, back))
 
     def unit_step(self, dim: int) -> float:
         """The optimal scaling of Roberts & Rosenthal (1998)."""

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from mintmc.proposals.base import Point, Visit, check_proposal
+from mintmc.proposals.base import Point, Proposal, Visit, check_proposal
 from mintmc.proposals.tuning import Preconditioner, Tuning, spread
 
 
 @dataclass(frozen=True)
-class RandomWalk:
+class RandomWalk(Proposal):
     """Gaussian random-walk proposal.
 
     Parameters
@@ -35,6 +35,7 @@ class RandomWalk:
     """
 
     step_size: float | None = None
+    _: KW_ONLY
     target_acceptance: float = 0.30
     preconditioner: Preconditioner = None
 
@@ -44,13 +45,13 @@ class RandomWalk:
     def __post_init__(self) -> None:
         check_proposal(self)
 
-    def noise(self, key: Array, dim: int, dtype: Any) -> Array:
+    def randomness(self, key: Array, dim: int, dtype: Any) -> Array:
         """A standard normal vector."""
         return jax.random.normal(key, (dim,), dtype)
 
-    def move(self, noise: Array, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Array]:
+    def move(self, randomness: Array, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Array]:
         """One step in a random direction."""
-        theta = here.theta + spread(tuning.scale, tuning.step_size * noise)
+        theta = here.theta + spread(tuning.scale, tuning.step_size * randomness)
         return visit(theta), jnp.zeros((), theta.dtype)
 
     def unit_step(self, dim: int) -> float:

@@ -21,19 +21,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from mintmc.acceptance.minibatch import AcceptanceTest, Recycled
+from mintmc.acceptance.minibatch import Recycled
+from mintmc.compiled import identity
 from mintmc.data import Stream, Uniform
 from mintmc.energy import Model, Tempered
-from mintmc.kernels.metropolis import Settings, visit
-from mintmc.posterior import Posterior
-from mintmc.proposals import Tuning
+from mintmc.kernels.metropolis import MetropolisKernel
+from mintmc.posterior import FlatTarget
+from mintmc.proposals import Point, Tuning
 from mintmc.result.tilt import Tilt, fit_tilt
 
 MOST_PAIRS, FEWEST_PAIRS = 64, 16
@@ -80,7 +81,7 @@ class MoveAudit:
 class Trial(NamedTuple):
     """States that were drawn, and how the chain moves from them."""
 
-    settings: Settings  # of a Metropolis kernel on batches
+    kernel: MetropolisKernel  # on batches
     thetas: np.ndarray  # (pairs, d)
     tunings: list[Any]  # Tuning, one for each
     draws: np.ndarray | None  # (draws, d) that tell location and scale; None takes `thetas`
@@ -115,31 +116,31 @@ def pair_count(n: int) -> int:
     return int(np.clip(_LIKELIHOODS // (2 * n), FEWEST_PAIRS, MOST_PAIRS))
 
 
-def audit_moves(posterior: Posterior, trial: Trial, seed: int) -> MoveAudit:
+def audit_moves(target: FlatTarget, trial: Trial, seed: int) -> MoveAudit:
     """Compare moves from some states with all data."""
-    settings, n = trial.settings, posterior.n
+    kernel, n = trial.kernel, target.n
     key = jax.random.key(seed)
-    pairs = _propose(posterior, trial, key)
+    pairs = _propose(target, trial, key)
     rows = pairs.table.shape[1]
-    repeats = _repeats(settings)
-    n_eff = n / float(settings.target.temperature)
+    repeats = _repeats(kernel)
+    n_eff = n / float(kernel.target.temperature)
     with np.errstate(invalid="ignore"):
         differences = pairs.table[..., 1].astype(float) - pairs.table[..., 0]
         exact = n_eff * differences.mean(axis=1) + pairs.others
-        noise = n_eff**2 * pairs.variance / settings.batch_size * (1 - settings.batch_size / n)
-    decide = _decider(settings, n_eff, rows, repeats, len(exact))
+        noise = n_eff**2 * pairs.variance / kernel.batch_size * (1 - kernel.batch_size / n)
+    decide = _decider(target, kernel, n_eff, rows, repeats, len(exact))
     # A variance that is a millionth of what it should be is rounding.
     forward = decide(pairs.table, pairs.others, 1e-6 * noise, 0)
     backward = decide(pairs.table[..., ::-1], -pairs.others, 1e-6 * noise, 1)
     tilt = _tilt(trial, pairs.there, exact, forward, backward, repeats)
     weight = np.where(np.isfinite(exact) & np.isfinite(noise), forward.rate, 0)
     mean = partial(_weighted_mean, weight=weight)
-    unseen = 1 - settings.batch_size / n
-    skewness = np.abs(pairs.skewness) / settings.batch_size**0.5 * unseen**0.5
-    kurtosis = pairs.kurtosis / settings.batch_size * unseen
+    unseen = 1 - kernel.batch_size / n
+    skewness = np.abs(pairs.skewness) / kernel.batch_size**0.5 * unseen**0.5
+    kurtosis = pairs.kurtosis / kernel.batch_size * unseen
     tails = skewness * noise**1.5 / 6 + np.maximum(kurtosis, 0) * noise**2 / 24
     return MoveAudit(
-        temperature=float(settings.target.temperature),
+        temperature=float(kernel.target.temperature),
         pairs=len(exact),
         bias=tilt.bias,
         bias_error=tilt.bias_error,
@@ -154,7 +155,7 @@ def audit_moves(posterior: Posterior, trial: Trial, seed: int) -> MoveAudit:
         impossible=int(pairs.impossible[:, 0].sum()),
         impossible_moves=float(forward.rate[pairs.impossible[:, 1]].sum()),
         undefined=pairs.undefined,
-        data_touched=(2 + settings.target.beside) * len(exact) * min(n, _MOST_BLOCKS * _BLOCK),
+        data_touched=(2 + kernel.target.beside) * len(exact) * min(n, _MOST_BLOCKS * _BLOCK),
         tails=mean(tails),
     )
 
@@ -165,7 +166,7 @@ def _tilt(
     """Fit g to what the decisions leave unexplained."""
     one, one_error = _log_mean(forward.rate, forward.square, repeats)
     other, other_error = _log_mean(backward.rate, backward.square, repeats)
-    if isinstance(trial.settings.test, Recycled):
+    if isinstance(trial.kernel.test, Recycled):
         # A pseudo-marginal chain: its law is that of E exp(level), whatever it accepts.
         eps, variance = forward.level - backward.level, np.full(len(exact), 2 / repeats)
     else:
@@ -186,29 +187,28 @@ def _log_mean(mean: np.ndarray, square: np.ndarray, repeats: int) -> tuple[np.nd
     return np.log(rate), spread / rate**2 / repeats
 
 
-def _propose(posterior: Posterior, trial: Trial, key: Array) -> _Pairs:
+def _propose(target: FlatTarget, trial: Trial, key: Array) -> _Pairs:
     """A move from every state, and the log-likelihoods of all rows at both ends."""
-    settings = trial.settings
+    kernel, posterior = trial.kernel, target.posterior
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
     data: Any = posterior.data
 
-    @jax.jit
     def move(key: Array, theta: Array, tuning: Tuning, batch: Any) -> tuple[Array, Array]:
-        target = settings.target.informed(batch)
-        look = partial(visit, batch=batch, settings=settings._replace(target=target))
-        noise = settings.proposal.noise(key, settings.dim, settings.dtype)
-        there, log_q = settings.proposal.move(noise, look(theta), look, tuning)
-        return there.theta, log_q + target.known(theta, there.theta)
+        numbers = kernel.proposal.randomness(key, kernel.dim, kernel.dtype)
+        here = kernel.visit(theta, batch)
+        there, log_q = kernel.proposal.move(numbers, here, lambda at: kernel.visit(at, batch), tuning)
+        return there.theta, log_q + kernel.target.informed(batch).known(theta, there.theta)
 
+    propose = target.compiled(("audited move", identity(kernel)), lambda: jax.jit(move))
     moved = []
     for i, (theta, tuning) in enumerate(zip(trial.thetas, trial.tunings, strict=True)):
         batch = {} if trial.controls is None else {"control": trial.controls[i]}
-        if settings.proposal.uses_gradient:
-            batch["gradient"] = data.take(rng.choice(posterior.n, settings.batch_size, replace=False))
-        moved.append(move(jax.random.fold_in(key, i), jnp.asarray(theta, settings.dtype), tuning, batch))
+        if kernel.proposal.uses_gradient:
+            batch["gradient"] = data.take(rng.choice(posterior.n, kernel.batch_size, replace=False))
+        moved.append(propose(jax.random.fold_in(key, i), jnp.asarray(theta, kernel.dtype), tuning, batch))
     there, others = (np.stack([np.asarray(part[i]) for part in moved]) for i in range(2))
-    ends = jnp.asarray(np.concatenate([trial.thetas, there]), settings.dtype)
-    kept, moments = _on_all_rows(posterior, settings.target, ends, trial.controls, rng)
+    ends = jnp.asarray(np.concatenate([trial.thetas, there]), kernel.dtype)
+    kept, moments = _on_all_rows(target, kernel.target, ends, trial.controls, rng)
     count = len(there)
     return _Pairs(
         there=there,
@@ -230,25 +230,27 @@ class _Moments(NamedTuple):
 
 
 def _on_all_rows(
-    posterior: Posterior, target: Tempered, ends: Array, controls: list[Any] | None, rng: np.random.Generator
+    target: FlatTarget, tempered: Tempered, ends: Array, controls: list[Any] | None, rng: np.random.Generator
 ) -> tuple[Any, _Moments]:
     """Log-likelihoods (state, row) of a random table of rows, and moments of the differences over all rows.
 
     Of a controlled target, log-likelihoods less their expansions.
     """
-    data: Any = posterior.data
-    n, count, size = posterior.n, len(ends) // 2, min(_BLOCK, posterior.n)
+    data: Any = target.posterior.data
+    n, count, size = target.n, len(ends) // 2, min(_BLOCK, target.n)
     known, of_end = _distinct(controls, count)
 
-    @jax.jit
-    def evaluate(rows: Any, known: Any) -> Array:
+    def at_all(rows: Any, ends: Array, known: Any) -> Array:
         def at(end: tuple[Array, Array]) -> Array:
             theta, which = end
             given = {"control": jax.tree.map(lambda leaf: leaf[which], known)}
-            return target.informed(given).levels(theta, rows)
+            return tempered.informed(given).levels(theta, rows)
 
-        return jax.lax.map(at, (ends, of_end))
+        levels: Array = jax.lax.map(at, (ends, of_end))
+        return levels
 
+    kind = ("at several states", type(tempered), None if controls is None else tuple(of_end.tolist()), len(ends))
+    evaluate = target.compiled(kind, lambda: jax.jit(at_all))
     firsts = np.arange(0, n, size)
     if len(firsts) > _MOST_BLOCKS:
         firsts = firsts[np.linspace(0, len(firsts) - 1, _MOST_BLOCKS).astype(int)]
@@ -261,7 +263,7 @@ def _on_all_rows(
     for first in firsts:
         # The last block is moved up to end at row n; what it shares with its neighbour is left out.
         start = min(int(first), n - size)
-        values = np.asarray(evaluate(data.read(start, start + size), known))[:, first - start :]
+        values = np.asarray(evaluate(data.read(start, start + size), ends, known))[:, first - start :]
         inside = slice(*np.searchsorted(where, [first, first + size]))
         kept[:, inside] = values[:, where[inside] - first]
         lowest = np.minimum(lowest, values.min(axis=1))
@@ -296,20 +298,22 @@ def _shape(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return variance * sums[0] / np.maximum(sums[0] - 1, 1), third / variance**1.5, fourth / variance**2 - 3
 
 
-def _repeats(settings: Settings) -> int:
+def _repeats(kernel: MetropolisKernel) -> int:
     """Batches on which each move is decided: enough for an error of a few per cent."""
-    if settings.test is not None and "stream" in settings.test.roles:
+    if "stream" in kernel.test.roles:
         return 256
-    return 512 if settings.batch_size <= 2**12 else 256
+    return 512 if kernel.batch_size <= 2**12 else 256
 
 
-def _decider(settings: Settings, n_eff: float, rows: int, repeats: int, count: int) -> Any:
+def _decider(
+    flat: FlatTarget, kernel: MetropolisKernel, n_eff: float, rows: int, repeats: int, count: int
+) -> Callable[[np.ndarray, np.ndarray, np.ndarray, int], _Counts]:
     """A function that lets the acceptance test decide every pair of a table on random batches, one way."""
-    test, size = cast(AcceptanceTest, settings.test), min(settings.batch_size, rows)
+    test, size, dtype = kernel.test, min(kernel.batch_size, rows), kernel.dtype
     # The pair is a model of its own: its data are what the rows say at either end. Prior and proposal are in `others`.
     model = Model(lambda at, row: jnp.where(at[0] > 0, row[1], row[0]), lambda at: jnp.zeros(()), rows, rows)
     target, uniform = Tempered(model, rows / n_eff), Uniform(rows)
-    here, there = jnp.zeros(1, settings.dtype), jnp.ones(1, settings.dtype)
+    here, there = Point(jnp.zeros(1, dtype)), Point(jnp.ones(1, dtype))
 
     def batch(table: Array, tickets: dict[str, Array]) -> dict[str, Any]:
         return {
@@ -317,47 +321,51 @@ def _decider(settings: Settings, n_eff: float, rows: int, repeats: int, count: i
             for role, ticket in tickets.items()
         }
 
-    def once(table: Array, others: Array, least: Array, noise: Any, tickets: dict[str, Array]) -> _Counts:
-        given, zero = batch(table, tickets), jnp.zeros((), settings.dtype)
-        memory = test.remember(here, given, target)
+    def once(table: Array, others: Array, least: Array, numbers: Any, tickets: dict[str, Array]) -> _Counts:
+        given, zero = batch(table, tickets), jnp.zeros((), dtype)
+        memory = test.remember(here.theta, given, target)
         if isinstance(test, Recycled):
-            level = test.remember(there, given, target)
+            level = test.remember(there.theta, given, target)
             return _Counts(zero, zero, level.noise, zero, level.value - n_eff * table[:, 1].mean())
-        decision, _ = test.decide(noise, here, there, others, memory, given, target)
+        info, _ = test.decide(numbers, here, there, others, memory, given, target)
         # A test that grows its batch does not know the probability of its decision.
-        rate = (decision.accepted if test.touches is None else decision.acceptance_rate).astype(settings.dtype)
-        return _Counts(rate, rate**2, decision.log_ratio_noise, decision.log_ratio_noise < least, zero)
+        rate = (info["accepted"] if test.touches is None else info["acceptance_rate"]).astype(dtype)
+        return _Counts(rate, rate**2, info["log_ratio_noise"], info["log_ratio_noise"] < least, zero)
 
     def pair(args: tuple[Array, Array, Array, Any, dict[str, Array]]) -> _Counts:
-        table, others, least, noise, tickets = args
-        decided = jax.lax.map(lambda given: jax.vmap(partial(once, table, others, least))(*given), (noise, tickets))
-        means = jax.tree.map(lambda leaf: leaf.mean(dtype=settings.dtype), decided)
+        table, others, least, numbers, tickets = args
+        decided = jax.lax.map(lambda given: jax.vmap(partial(once, table, others, least))(*given), (numbers, tickets))
+        means = jax.tree.map(lambda leaf: leaf.mean(dtype=dtype), decided)
         return means._replace(level=jax.nn.logsumexp(decided.level) - np.log(repeats))
 
-    decide_all = jax.jit(lambda *args: jax.lax.map(pair, args))
+    kind = ("audited decisions", identity(test), size, n_eff, rows, repeats)
+    decide_all = flat.compiled(kind, lambda: jax.jit(lambda *args: jax.lax.map(pair, args)))
     # A test that reads as it needs would wait for the longest of those beside it.
     beside = 1 if "stream" in test.roles else _BESIDE
     shape = (count, repeats // beside, beside)
 
     def decide(table: np.ndarray, others: np.ndarray, least: np.ndarray, way: int) -> _Counts:
         keys = jax.random.split(jax.random.key(way), shape)
-        noise = _over(lambda key: test.noise(key, settings.dtype), keys)
+        numbers = flat.compiled(
+            ("audited numbers", identity(test)), lambda: _over(lambda key: test.randomness(key, dtype), len(shape))
+        )(keys)
         rng = np.random.default_rng(way)
+        tickets_of = flat.compiled(("audited tickets", rows), lambda: _over(uniform.ticket, len(shape)))
         tickets = {
-            role: _over(uniform.ticket, keys) if role == "stream" else _places(rng, shape, size, rows)
-            for role in test.roles
+            role: tickets_of(keys) if role == "stream" else _places(rng, shape, size, rows) for role in test.roles
         }
-        numbers = (given.astype(settings.dtype) for given in (table, others, least))
-        counts = decide_all(*numbers, noise, tickets)
+        arrays = (given.astype(dtype) for given in (table, others, least))
+        counts = decide_all(*arrays, numbers, tickets)
         return jax.tree.map(lambda leaf: np.asarray(leaf, float), counts)
 
     return decide
 
 
-def _over(function: Callable[[Array], Any], keys: Array) -> Any:
-    for _ in range(keys.ndim):
+def _over(function: Callable[[Array], Any], dims: int) -> Callable[[Array], Any]:
+    """The function of one key as a function of an array of keys."""
+    for _ in range(dims):
         function = jax.vmap(function)
-    return jax.jit(function)(keys)
+    return jax.jit(function)
 
 
 def _runs(size: int, rows: int) -> tuple[int, int]:

@@ -6,59 +6,38 @@ the law that the draws come from in ``result/law.py``, the rungs of a ladder in 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mintmc import check
 from mintmc.acceptance.penalty import implied_temperature
+from mintmc.result.diagnosis import MAX_HEATING, MAX_NOISE, MAX_RHAT, MIN_ESS_PER_CHAIN, Diagnosis
+from mintmc.result.ladder_diagnosis import ladder_numbers, ladder_warnings, mode_numbers, mode_warnings
 from mintmc.result.law import law_numbers, law_warnings
+from mintmc.result.reading import draws_group, settings_of, started_apart
+from mintmc.result.rungs import summary, table
 
 if TYPE_CHECKING:
     import xarray
 
-MAX_RHAT = 1.01
-MIN_ESS_PER_CHAIN = 100
-MAX_NOISE = 4.0
-"""Above this the penalty rejects most moves, and normality of the tails matters."""
-MAX_HEATING = 1.05
-IMPLIED = "temperature that the noise implies"
 _DRAWS_JUDGED = 100_000
 """Of longer runs every so many draws are judged, so that judging them takes no longer than making them."""
-APART = 0.5
-"""Chains whose starts spread less than this, in standard deviations of what they sample, started in one place."""
 _STATISTICS = ("acceptance_rate", "log_ratio_noise", "data_touched")
 _ATTRIBUTES = ("temperature", "sampler_settings", "undefined_moves", "data_touched_setup")
 
 
-@dataclass(frozen=True)
-class Diagnosis:
-    """What ``diagnose`` found: numbers by name, warnings with advice, notes. It prints as a short report."""
-
-    numbers: dict[str, float]
-    warnings: tuple[str, ...]
-    table: str = ""
-    notes: tuple[str, ...] = ()
-
-    @property
-    def trusted(self) -> bool:
-        """True if nothing speaks against the run."""
-        return not self.warnings
-
-    def __str__(self) -> str:
-        width = max(map(len, self.numbers))
-        lines = [f"  {name:<{width}}  {_round(value)}" for name, value in self.numbers.items()]
-        verdict = "Nothing speaks against this run." if self.trusted else "This run should not be trusted as it is:"
-        table = [self.table] if self.table else []
-        notes = ["What it cannot know:", *(f"  - {note}" for note in self.notes)] if self.notes else []
-        return "\n".join([*table, *lines, verdict, *(f"  - {warning}" for warning in self.warnings), *notes])
-
-
-def diagnose(tree: xarray.DataTree) -> Diagnosis:
+def diagnose(tree: xarray.DataTree, labels: Any = None) -> Diagnosis:
     """Say in words and numbers whether the draws of a run can be trusted.
+
+    Parameters
+    ----------
+    tree
+        What ``sample`` returned. Of a ladder, the rungs are judged too, and shown in a table.
+    labels
+        What ``mode_weights`` returned, or the mode of every draw, whole numbers (chain, draw): to tell whether the
+        chains agree on the weights of the modes, and whether one was never visited.
 
     Examples
     --------
@@ -84,39 +63,18 @@ def diagnose(tree: xarray.DataTree) -> Diagnosis:
     }
     # Noise heats the chain only where nothing corrects for it; recycled estimates have a law of their own (audited).
     if settings.get("penalty") is False and settings.get("estimator") != "recycled":
-        numbers[IMPLIED] = numbers["temperature"] * _heating(tree)
+        numbers["implied_temperature"] = numbers["temperature"] * _heating(tree)
     warnings = [*_warnings(numbers, settings, tree), *law_warnings(tree, judged)]
+    rungs = None
     if "ladder" in tree.children:
-        # Not at the top: it needs what is here.
-        from mintmc.result.ladder_diagnosis import ladder_warnings
-
-        warnings += ladder_warnings(tree)
-    return Diagnosis(numbers, tuple(warnings), notes=tuple(_notes(tree, judged)))
-
-
-def draws_group(tree: xarray.DataTree) -> str:
-    """The group that holds the draws."""
-    for group in ("posterior", "tempered_posterior"):
-        if group in tree.children:
-            return group
-    raise ValueError(f"tree must have a group posterior or tempered_posterior, got {sorted(tree.children)}")
-
-
-def settings_of(tree: xarray.DataTree) -> dict[str, Any]:
-    """The settings of the sampler that made a tree."""
-    return json.loads(tree.attrs["sampler_settings"])
-
-
-def started_apart(tree: Any, scale: Any) -> bool:
-    """Whether the user chose starts that differ, in units of ``scale`` (by parameter), in some parameter at least."""
-    if not tree.attrs.get("starts_apart") or "start" not in tree.children or tree["start"].sizes["chain"] < 2:
-        return False
-    starts = tree["start"].to_dataset()
-    spreads = [
-        np.max(starts[name].std("chain", ddof=1).values / np.maximum(scale[name].values, np.finfo(np.float32).tiny))
-        for name in starts.data_vars
-    ]
-    return float(max(spreads)) >= APART
+        rungs = summary(tree)
+        numbers |= ladder_numbers(tree, rungs)
+        warnings += ladder_warnings(tree, rungs)
+    if labels is not None:
+        numbers |= mode_numbers(labels)
+        warnings += mode_warnings(labels)
+    shown = "" if rungs is None else table(tree, rungs)
+    return Diagnosis(numbers, tuple(warnings), shown, notes=tuple(_notes(tree, judged)))
 
 
 def _thinned(draws: Any) -> Any:
@@ -133,10 +91,10 @@ def _movement(tree: Any) -> dict[str, float]:
     weight = np.maximum(rate[known], 1e-12)
     return {
         "acceptance": float(rate.mean()),
-        "lowest acceptance of a chain": float(rate.mean(axis=1).min()),
-        "undefined moves": int(tree.attrs["undefined_moves"]),
-        "log-ratio noise, mean": float(np.average(noise[known], weights=weight)) if known.any() else np.nan,
-        "log-ratio noise, 95%": float(np.quantile(noise[known], 0.95)) if known.any() else np.nan,
+        "lowest_acceptance": float(rate.mean(axis=1).min()),
+        "undefined_moves": int(tree.attrs["undefined_moves"]),
+        "noise_mean": float(np.average(noise[known], weights=weight)) if known.any() else np.nan,
+        "noise_95": float(np.quantile(noise[known], 0.95)) if known.any() else np.nan,
     }
 
 
@@ -151,9 +109,9 @@ def _mixing(tree: Any, judged: Any) -> dict[str, float]:
     touched = float(tree["sample_stats"]["data_touched"].sum()) + sum(tree.attrs["data_touched_setup"])
     with np.errstate(all="ignore"):  # a parameter that never changed has no R-hat: NaN says so
         bulk, tail = (over_all(ess(draws, method=method), np.min) for method in ("bulk", "tail"))
-        agreement = {"R-hat": over_all(rhat(draws), np.max)} if judged.sizes["chain"] > 1 else {}
+        agreement = {"rhat": over_all(rhat(draws), np.max)} if judged.sizes["chain"] > 1 else {}
     per_million = bulk / touched * 1e6 if touched else np.nan
-    return {**agreement, "ESS, bulk": bulk, "ESS, tail": tail, "ESS per million data touched": per_million}
+    return {**agreement, "ess_bulk": bulk, "ess_tail": tail, "ess_per_million": per_million}
 
 
 def _heating(tree: Any) -> float:
@@ -166,7 +124,7 @@ def _heating(tree: Any) -> float:
     return float(implied_temperature(np.average(noise[known], weights=np.maximum(weight[known], 1e-12))))
 
 
-def _warnings(numbers: dict[str, float], settings: dict, tree: Any) -> Iterator[str]:
+def _warnings(numbers: dict[str, float], settings: dict[str, Any], tree: Any) -> Iterator[str]:
     chains = tree["sample_stats"].sizes["chain"]
     yield from _about_moves(numbers, settings)
     stats = tree["sample_stats"]
@@ -177,18 +135,18 @@ def _warnings(numbers: dict[str, float], settings: dict, tree: Any) -> Iterator[
         )
     if "overflows" in stats and (overflows := int(stats["overflows"].sum())):
         yield f"{overflows} updates of the bright rows did not fit: use a larger capacity"
-    rhat = numbers.get("R-hat", 1.0)
+    rhat = numbers.get("rhat", 1.0)
     if np.isnan(rhat):
         yield "R-hat is not a number: a parameter never changed in any chain"
     elif rhat > MAX_RHAT:
         yield f"R-hat {rhat:.3f} is above {MAX_RHAT}: the chains disagree; run longer"
     wanted = MIN_ESS_PER_CHAIN * chains
-    if not min(numbers["ESS, bulk"], numbers["ESS, tail"]) >= wanted:
+    if not min(numbers["ess_bulk"], numbers["ess_tail"]) >= wanted:
         yield f"ESS is below {wanted} ({MIN_ESS_PER_CHAIN} a chain): run longer"
 
 
-def _about_moves(numbers: dict[str, float], settings: dict) -> Iterator[str]:
-    rate, noise = numbers["lowest acceptance of a chain"], numbers["log-ratio noise, mean"]
+def _about_moves(numbers: dict[str, float], settings: dict[str, Any]) -> Iterator[str]:
+    rate, noise = numbers["lowest_acceptance"], numbers["noise_mean"]
     quieter = "use a larger batch" + (" or a smaller alpha" if "alpha" in settings else " or smaller steps")
     if rate < 0.05:
         advice = quieter if noise > 1 else "use a smaller step"
@@ -200,14 +158,14 @@ def _about_moves(numbers: dict[str, float], settings: dict) -> Iterator[str]:
         yield f"log-ratio noise {noise:.1f} is above {MAX_NOISE:g}: {quieter}"
     if np.isnan(noise):
         yield "the noise of the log ratio is not known (a batch of one row has no variance): use a larger batch"
-    hot = numbers.get(IMPLIED)
+    hot = numbers.get("implied_temperature")
     if hot and hot > MAX_HEATING * numbers["temperature"]:
         yield (
             f"without penalty the noise heats the chain to about T = {hot:.4g}, {numbers['temperature']:.4g} wanted: "
             f"use penalty=True, or {quieter.removeprefix('use ')}"
         )
-    if numbers["undefined moves"]:
-        yield f"{numbers['undefined moves']} moves had an undefined ratio (NaN) and were rejected: check log_likelihood"
+    if numbers["undefined_moves"]:
+        yield f"{numbers['undefined_moves']} moves had an undefined ratio (NaN) and were rejected: check log_likelihood"
 
 
 def _notes(tree: Any, judged: Any) -> Iterator[str]:
@@ -218,7 +176,3 @@ def _notes(tree: Any, judged: Any) -> Iterator[str]:
         )
     if "audit" in tree.attrs and tree.attrs["audit"] == "null":
         yield "its moves on batches were not compared with all data (audit=False, or not finished)"
-
-
-def _round(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"

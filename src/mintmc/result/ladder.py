@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 class LadderFacts:
     """Numbers of a run on a ladder; leading axes (rung, chain) unless said otherwise."""
 
-    temperatures: tuple[float, ...]
-    batch_sizes: tuple[int, ...]
+    temperatures: Sequence[float]
+    batch_sizes: Sequence[int]
     energy: np.ndarray  # (rung, chain, draw), of what is tempered, above that of the reference
     rates: dict[str, np.ndarray]
     round_trips: np.ndarray | None = None  # (chain,)

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import xarray
 
-from mintmc import check
 from mintmc.acceptance.penalty import implied_temperature
-from mintmc.result.diagnose import (
-    MAX_HEATING,
-    MAX_NOISE,
-    MIN_ESS_PER_CHAIN,
-    Diagnosis,
-    draws_group,
-    settings_of,
-    started_apart,
-)
-from mintmc.result.law import audits
+from mintmc.result.diagnosis import MAX_HEATING, MAX_NOISE, MIN_ESS_PER_CHAIN
 from mintmc.result.modes import agreement
-
-if TYPE_CHECKING:
-    import xarray
+from mintmc.result.reading import draws_group, settings_of, started_apart
+from mintmc.result.rungs import Rungs, exchange_of, ladder_of
 
 MIN_RATE = 0.05
 """Below this share of accepted moves, jumps or swaps, a rung or a pair of rungs hardly works."""
@@ -35,106 +25,51 @@ FAR = 6.0
 """Standard deviations from its draws at which a state is not of the same mode."""
 
 
-class Rungs(NamedTuple):
-    """What is told of the rungs, each an array (rung,); NaN where there is nothing to tell."""
-
-    temperature: np.ndarray
-    batch_size: np.ndarray
-    acceptance: np.ndarray  # of local moves, in the worst chain
-    noise: np.ndarray
-    exchange: np.ndarray  # rate of jumps into, or of swaps with, the next hotter rung
-    exchange_noise: np.ndarray
-    energy: np.ndarray  # mean above the lowest observed, over T
-    unfed: np.ndarray  # share of states whose ring of the next hotter rung is empty
-
-
-def diagnose_ladder(tree: xarray.DataTree, labels: Any = None) -> Diagnosis:
-    """Say in a table and in words whether the rungs of a ladder work together.
-
-    Parameters
-    ----------
-    tree
-        What ``sample`` returned for ``EquiEnergy``, ``MINTEE`` or ``ParallelTempering``.
-    labels
-        What ``mode_weights`` returned, or the mode of every draw, whole numbers (chain, draw): to tell whether the
-        chains agree on the weights of the modes, and whether one was never visited.
-
-    Examples
-    --------
-    >>> import jax.numpy as jnp, mintmc
-    >>> from mintmc.result.ladder_diagnosis import diagnose_ladder
-    >>> two_modes = mintmc.Posterior.from_density(lambda x: jnp.logaddexp(-0.5 * (x - 9) ** 2, -0.5 * (x + 9) ** 2))
-    >>> sampler = mintmc.EquiEnergy(mintmc.Ladder.geometric(hottest=50, rungs=4), feed=2000)
-    >>> starts = mintmc.PerChain(jnp.array([-9.0, 9.0]))
-    >>> tree = mintmc.sample(two_modes, sampler, init=starts, draws=2000, warmup=500, chains=2, progress=False)
-    >>> diagnose_ladder(tree).numbers["rungs"]
-    4
-    """
-    check.tree(tree, "ladder", attributes=("sampler_settings",))
-    import xarray
-
-    rungs, exchange, ladder = summary(tree), _exchange(tree), _ladder(tree)
+def ladder_numbers(tree: Any, rungs: Rungs) -> dict[str, float]:
+    """The worst of every kind, over all rungs."""
+    ladder = ladder_of(tree)
     numbers: dict[str, float] = {
         "rungs": len(rungs.temperature),
-        "lowest acceptance of a rung": float(np.nanmin(rungs.acceptance)),
-        "largest log-ratio noise of a rung": float(np.nanmax(rungs.noise)),
-        f"lowest {exchange} rate": float(np.min(rungs.exchange[:-1])),
+        "lowest_rung_acceptance": float(np.nanmin(rungs.acceptance)),
+        "largest_rung_noise": float(np.nanmax(rungs.noise)),
+        f"lowest_{exchange_of(tree)}_rate": float(np.min(rungs.exchange[:-1])),
     }
     if np.isfinite(rungs.unfed[:-1]).any():
-        numbers["states without a ring to jump to"] = float(np.nanmax(rungs.unfed[:-1]))
+        numbers["unfed"] = float(np.nanmax(rungs.unfed[:-1]))
     if "round_trips" in ladder:
-        numbers["round trips"] = int(ladder["round_trips"].sum())
-    warnings = list(ladder_warnings(tree))
-    if labels is not None:
-        # What `mode_weights` returned knows of modes that no draw is in.
-        known = labels.sizes["mode"] if isinstance(labels, xarray.Dataset) and "label" in labels else None
-        labels = labels["label"].values if known is not None else labels
-        found = agreement(labels)
-        numbers["weights of modes, chi-square per degree of freedom"] = found.chi_square / max(found.freedom, 1)
-        visited = set(np.unique(labels).tolist())
-        unvisited = sorted(set(range(known or int(max(visited)) + 1)) - visited)
-        if unvisited:
-            warnings.append(f"no draw is in mode {', '.join(map(str, unvisited))}: use a hotter ladder or other starts")
-        if found.p_value < MIN_P_VALUE:
-            warnings.append(
-                f"the chains disagree on the weights of the modes (chi-square {found.chi_square:.0f} on "
-                f"{found.freedom} degrees of freedom): run longer, with more frequent {exchange}s or more rungs"
-            )
-    return Diagnosis(numbers, tuple(warnings), _table(rungs, exchange))
+        numbers["round_trips"] = int(ladder["round_trips"].sum())
+    return numbers
 
 
-def summary(tree: xarray.DataTree) -> Rungs:
-    """Numbers of each rung, over all chains."""
-    ladder, exchange = _ladder(tree), _exchange(tree)
-    temperature, energy = ladder["temperature"].values, ladder["energy"].values
-    # Energies estimated on batches are noisy: their lowest would be none that was visited.
-    exact = ladder["batch_size"].values == ladder["batch_size"].values[0]
-    unfed = [_unfed(ladder, k) for k in range(len(temperature) - 1)]
-    # A rung that never tried has not exchanged anything; the hottest has nothing to try.
-    rate = [*np.nan_to_num(_means(ladder[f"{exchange}_rate"].values[:-1])), np.nan]
-    return Rungs(
-        temperature=temperature,
-        batch_size=ladder["batch_size"].values,
-        acceptance=ladder["acceptance_rate"].values.min(axis=1),
-        noise=_noise(tree, ladder),
-        exchange=np.array(rate),
-        exchange_noise=_means(ladder[f"{exchange}_noise"].values),
-        energy=(energy.mean(axis=(1, 2)) - energy[exact].min()) / temperature,
-        unfed=np.array([*unfed, np.nan]),
-    )
+def mode_numbers(labels: Any) -> dict[str, float]:
+    """Whether the chains agree on the weights of modes."""
+    found = agreement(_labels(labels))
+    return {"mode_chi_square": found.chi_square / max(found.freedom, 1)}
 
 
-def _noise(tree: Any, ladder: Any) -> np.ndarray:
-    """Noise of local moves, weighed by how likely they are where the rung was audited."""
-    noise = ladder["log_ratio_noise"].values.mean(axis=1).copy()
-    for entry in audits(tree):
-        noise[entry["rung"]] = entry["log_ratio_noise"]
-    return noise
+def mode_warnings(labels: Any) -> Iterator[str]:
+    """Modes that no draw is in, and chains that disagree about the others."""
+    # What `mode_weights` returned knows of modes that no draw is in.
+    is_known = isinstance(labels, xarray.Dataset) and "label" in labels
+    visited = set(np.unique(_labels(labels)).tolist())
+    unvisited = sorted(set(range(labels.sizes["mode"] if is_known else int(max(visited)) + 1)) - visited)
+    if unvisited:
+        yield f"no draw is in mode {', '.join(map(str, unvisited))}: use a hotter ladder or other starts"
+    found = agreement(_labels(labels))
+    if found.p_value < MIN_P_VALUE:
+        yield (
+            f"the chains disagree on the weights of the modes (chi-square {found.chi_square:.0f} on "
+            f"{found.freedom} degrees of freedom): run longer, with more frequent exchanges or more rungs"
+        )
 
 
-def ladder_warnings(tree: xarray.DataTree) -> Iterator[str]:
+def _labels(labels: Any) -> Any:
+    return labels["label"].values if isinstance(labels, xarray.Dataset) and "label" in labels else labels
+
+
+def ladder_warnings(tree: Any, rungs: Rungs) -> Iterator[str]:
     """What speaks against a ladder, with advice."""
-    rungs, exchange, ladder = summary(tree), _exchange(tree), _ladder(tree)
+    exchange, ladder = exchange_of(tree), ladder_of(tree)
     yield from _about_starts(tree, ladder)
     yield from _about_rings(tree, ladder)
     yield from _about_lower_states(tree, ladder)
@@ -267,59 +202,5 @@ def _about_noise(rungs: Rungs, exchange: str, penalty: bool | None) -> Iterator[
             )
 
 
-def _unfed(ladder: Any, k: int) -> float:
-    """Share of rung k's states whose ring of rung k + 1 is empty: when it wanted to jump, or at the end."""
-    if "empty_rings" not in ladder:
-        return np.nan
-    found = float(np.nan_to_num(_means(ladder["empty_rings"].values[k : k + 1]))[0])
-    edges, filled = ladder["ring_edges"].values[k + 1], ladder["ring_occupancy"].values[k + 1] > 0
-    at_the_end = [
-        1 - filled[chain][np.searchsorted(edges[chain], energies, side="right")].mean()
-        for chain, energies in enumerate(ladder["energy"].values[k])
-    ]
-    return max(found, float(np.mean(at_the_end)))
-
-
-def _means(values: np.ndarray) -> np.ndarray:
-    """Means (rung,) over the chains of (rung, chain) that have a number; NaN if none has."""
-    known = np.isfinite(values)
-    count = known.sum(axis=1)
-    return np.where(count > 0, np.where(known, values, 0).sum(axis=1) / np.maximum(count, 1), np.nan)
-
-
-def _ladder(tree: Any) -> Any:
-    if "ladder" not in tree.children:
-        raise ValueError(f"tree must have a group ladder, got {sorted(tree.children)}")
-    return tree["ladder"]
-
-
-def _exchange(tree: Any) -> str:
-    return "jump" if "jump_rate" in _ladder(tree) else "swap"
-
-
 def _name(rungs: Rungs, k: int) -> str:
     return f"rung {k} (T = {rungs.temperature[k]:.4g})"
-
-
-def _table(rungs: Rungs, exchange: str) -> str:
-    """A line for each rung; a column that says nothing is left out."""
-    columns = {
-        "rung": [str(k) for k in range(len(rungs.temperature))],
-        "T": [f"{value:.4g}" for value in rungs.temperature],
-        "batch": [f"{value:,}" if value else "" for value in rungs.batch_size],
-        "acceptance": _rounded(rungs.acceptance),
-        "noise": _rounded(rungs.noise),
-        f"{exchange} rate": _rounded(rungs.exchange),
-        "energy/T": _rounded(rungs.energy),
-        "unfed": _rounded(rungs.unfed),
-    }
-    told = {name: cells for name, cells in columns.items() if any(cells)}
-    widths = [max(len(name), *map(len, cells)) for name, cells in told.items()]
-    lines = [tuple(told), *zip(*told.values(), strict=True)]
-    return "\n".join(
-        "  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True)) for line in lines
-    )
-
-
-def _rounded(values: np.ndarray) -> list[str]:
-    return ["" if np.isnan(value) else f"{value:.2f}" for value in values]

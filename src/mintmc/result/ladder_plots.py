@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mintmc import check
-from mintmc.result.ladder_diagnosis import MIN_RATE, summary
+from mintmc.result.ladder_diagnosis import MIN_RATE
 from mintmc.result.plots import INK
+from mintmc.result.rungs import summary
 
 if TYPE_CHECKING:
     import xarray

@@ -40,17 +40,17 @@ def law_numbers(tree: Any) -> dict[str, float]:
     named = {}
     for entry in audits(tree):
         if "bias" in entry:
-            named["expected bias, standard deviations"] = entry["bias"]
-        named["expected error of the spread"] = entry["spread"]
+            named["expected_bias"] = entry["bias"]
+        named["expected_spread"] = entry["spread"]
         if "skewness" in entry:
-            named["skewness of the log ratio"] = entry["skewness"]
+            named["ratio_skewness"] = entry["skewness"]
         if "controlled" in entry:
-            named["residual noise, on all data"] = entry["log_ratio_noise"]
-            named["excess kurtosis of the log ratio"] = entry["excess_kurtosis"]
+            named["residual_noise"] = entry["log_ratio_noise"]
+            named["ratio_kurtosis"] = entry["excess_kurtosis"]
         if "distance" in entry:
-            named["distance from the centre, standard deviations"] = entry["distance"]
-            named["the same, farthest draw"] = entry["farthest"]
-            named["the same, farthest move checked"] = entry["checked"]
+            named["centre_distance"] = entry["distance"]
+            named["centre_farthest"] = entry["farthest"]
+            named["centre_checked"] = entry["checked"]
     return named
 
 
@@ -60,6 +60,12 @@ def law_warnings(tree: Any, judged: Any) -> Iterator[str]:
         where = f"rung {entry['rung']} (T = {entry['temperature']:.4g})" if "ladder" in tree.children else "this run"
         yield from _about_steps(entry) if "kind" in entry else _about_audit(entry, where, _names(judged))
     yield from _about_precision(judged, np.max(tree.attrs.get("step_size") or [np.inf]))
+
+
+def audit_sentences(entries: list[dict[str, Any]]) -> Iterator[str]:
+    """What an audit of moves says against a run that has not made its draws."""
+    for entry in entries:
+        yield from _about_audit(entry, f"T = {entry['temperature']:.4g}", [])
 
 
 def _about_audit(entry: dict[str, Any], where: str, names: list[str]) -> Iterator[str]:

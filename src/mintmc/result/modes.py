@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mintmc import check
-from mintmc.result.diagnose import draws_group
+from mintmc.result.reading import draws_group
 
 if TYPE_CHECKING:
     import xarray

@@ -19,9 +19,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mintmc.control import residual_gradient
+from mintmc.control import Expansion, residual_gradient
 from mintmc.energy import Model, Tempered
-from mintmc.kernels import sghmc, sgld
+from mintmc.kernels.sghmc import SGHMCKernel
+from mintmc.kernels.sgld import SGLDKernel
 from mintmc.posterior import Posterior
 
 MOST_PARAMETERS = 200
@@ -33,46 +34,49 @@ _STATES_FOR_NOISE = 8
 
 
 def audit_steps(
-    posterior: Posterior, settings: Any, draws: np.ndarray, step_size: float, seed: int, control: Any = None
+    posterior: Posterior,
+    kernel: SGLDKernel | SGHMCKernel,
+    draws: np.ndarray,
+    step_size: float,
+    seed: int,
+    control: Expansion | None = None,
 ) -> dict[str, Any]:
     """The error of the spread: in the direction where it is largest, or (``equipartition``) on average over all.
 
-    ``control`` is the Expansion of a controlled target.
+    ``control`` is the expansion of a controlled target.
     """
-    facts = {"step_size": step_size, "temperature": float(settings.target.temperature)}
-    if settings.dim > MOST_PARAMETERS:
-        return {**facts, **_equipartition(posterior, settings, draws)}
-    centre = jnp.asarray(draws.mean(axis=0), settings.dtype)
-    precision = _precision(posterior, settings.target, centre)
+    facts = {"step_size": step_size, "temperature": float(kernel.target.temperature)}
+    if kernel.dim > MOST_PARAMETERS:
+        return {**facts, **_equipartition(posterior, kernel, draws)}
+    centre = jnp.asarray(draws.mean(axis=0), kernel.dtype)
+    precision = _precision(posterior, kernel.target, centre)
     if control is None:
-        noise = _gradient_noise(posterior, settings, centre, seed)
+        noise = _gradient_noise(posterior, kernel, centre, seed)
     else:
         # Residuals vanish at the centre: asked for where the draws are.
         some = draws[np.linspace(0, len(draws) - 1, min(_STATES_FOR_NOISE, len(draws)), dtype=int)]
-        states = [jnp.asarray(state, settings.dtype) for state in some]
-        noise = np.mean([_gradient_noise(posterior, settings, state, seed, control) for state in states], axis=0)
-    facts["data_touched"] = settings.dim * posterior.n + min(posterior.n, _ROWS_FOR_NOISE)
+        states = [jnp.asarray(state, kernel.dtype) for state in some]
+        noise = np.mean([_gradient_noise(posterior, kernel, state, seed, control) for state in states], axis=0)
+    facts["data_touched"] = kernel.dim * posterior.n + min(posterior.n, _ROWS_FOR_NOISE)
     values, vectors = np.linalg.eigh(np.nan_to_num(precision))
     if values[0] <= 0:
-        return {**facts, **_equipartition(posterior, settings, draws)}
-    update, pushed = (_sghmc_update if isinstance(settings, sghmc.Settings) else _sgld_update)(
-        settings, step_size, precision, noise
-    )
+        return {**facts, **_equipartition(posterior, kernel, draws)}
+    update, pushed = kernel.linear_update(step_size, precision, noise)
     if np.abs(np.linalg.eigvals(update)).max() >= 1:
         return {**facts, "kind": "steps", "spread": float("inf"), "spread_error": 0.0}
-    stationary = _stationary(update, pushed)[: settings.dim, : settings.dim]
+    stationary = _stationary(update, pushed)[: kernel.dim, : kernel.dim]
     root = vectors * np.sqrt(values) @ vectors.T
     ratios = np.sqrt(np.maximum(np.linalg.eigvalsh(root @ stationary @ root), 0)) - 1
     worst = float(ratios[np.argmax(np.abs(ratios))])
     return {**facts, "kind": "steps", "spread": worst, "spread_error": 0.0}
 
 
-def _equipartition(posterior: Posterior, settings: Any, draws: np.ndarray) -> dict[str, Any]:
+def _equipartition(posterior: Posterior, kernel: SGLDKernel | SGHMCKernel, draws: np.ndarray) -> dict[str, Any]:
     """The same from exact gradients at some draws."""
-    some = draws[np.linspace(0, len(draws) - 1, min(_DRAWS_ASKED, len(draws)), dtype=int)].astype(settings.dtype)
-    gradient = jax.jit(lambda theta: settings.target.full_gradient(theta, posterior.rows)[1])
+    some = draws[np.linspace(0, len(draws) - 1, min(_DRAWS_ASKED, len(draws)), dtype=int)].astype(kernel.dtype)
+    gradient = jax.jit(lambda theta: kernel.target.full_gradient(theta, posterior.rows)[1])
     gradients = np.stack([np.asarray(gradient(jnp.asarray(theta)), float) for theta in some])
-    shares = -np.sum((some - draws.mean(axis=0)) * gradients, axis=1) / settings.dim
+    shares = -np.sum((some - draws.mean(axis=0)) * gradients, axis=1) / kernel.dim
     ratio, error = shares.mean(), shares.std(ddof=1) / len(shares) ** 0.5
     root = np.sqrt(max(ratio, 1e-12))
     touched = len(some) * posterior.n
@@ -99,41 +103,27 @@ def _precision(posterior: Posterior, target: Tempered, centre: Any) -> np.ndarra
     return -(total / float(target.temperature) + prior)
 
 
-def _gradient_noise(posterior: Posterior, settings: Any, theta: Any, seed: int, control: Any = None) -> np.ndarray:
+def _gradient_noise(
+    posterior: Posterior, kernel: SGLDKernel | SGHMCKernel, theta: Any, seed: int, control: Expansion | None = None
+) -> np.ndarray:
     """The covariance, over the choice of batch, of the gradient of log pi_T at a state."""
-    n, m, target = posterior.n, settings.batch_size, settings.target
+    n, m, target = posterior.n, kernel.batch_size, kernel.target
     if m == n:
-        return np.zeros((settings.dim, settings.dim))
+        return np.zeros((kernel.dim, kernel.dim))
     data: Any = posterior.data
     some = np.random.default_rng(seed).choice(n, min(n, _ROWS_FOR_NOISE), replace=False)
     each = jax.vmap(partial(_row_gradient, target.model, control), (None, 0))
     gradients = np.asarray(jax.jit(each)(theta, data.take(some)), np.float64)
-    covariance: Any = np.atleast_2d(np.cov(gradients.T))
-    return (n / float(target.temperature)) ** 2 * covariance / m * (1 - m / n)
+    covariance: np.ndarray = np.atleast_2d(np.cov(gradients.T))
+    scaled: np.ndarray = (n / float(target.temperature)) ** 2 * covariance / m * (1 - m / n)
+    return scaled
 
 
-def _row_gradient(model: Model, control: Any, theta: Any, datum: Any) -> Any:
+def _row_gradient(model: Model, control: Expansion | None, theta: Any, datum: Any) -> Any:
     """The gradient of one row's log-likelihood, less its expansion if there is one."""
     if control is None:
         return jax.grad(model.log_likelihood)(theta, datum)
     return residual_gradient(model, control, theta, jax.tree.map(lambda leaf: leaf[None], datum))
-
-
-def _sgld_update(settings: sgld.Settings, step: float, precision: np.ndarray, noise: np.ndarray) -> tuple:
-    root = np.eye(settings.dim) if settings.scale is None else np.asarray(settings.scale, float)
-    root = np.diag(root) if root.ndim == 1 else root
-    preconditioner = root @ root.T
-    update = np.eye(settings.dim) - step / 2 * preconditioner @ precision
-    return update, step * preconditioner + step**2 / 4 * preconditioner @ noise @ preconditioner
-
-
-def _sghmc_update(settings: sghmc.Settings, step: float, precision: np.ndarray, noise: np.ndarray) -> tuple:
-    one = np.eye(settings.dim)
-    kept = 1 - step * settings.friction
-    update = np.block([[one - step**2 * precision, step * kept * one], [-step * precision, kept * one]])
-    injected = np.maximum(settings.friction - step * np.asarray(settings.noise_estimate, float) / 2, 0)
-    pushed = 2 * step * injected * one + step**2 * noise
-    return update, np.kron([[step**2, step], [step, 1.0]], pushed)
 
 
 def _stationary(update: np.ndarray, pushed: np.ndarray) -> np.ndarray:

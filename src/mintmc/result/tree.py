@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, is_dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +17,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mintmc.result.ladder import LadderFacts, ladder_group
+from mintmc.store.encode import encode
 
 if TYPE_CHECKING:
     import xarray
 
 _LONGEST_NAME = 200
 """Bytes; a file's name may have 255."""
-STATISTICS = ("accepted", "acceptance_rate", "log_ratio_noise", "is_defined")
 
 
 @dataclass(frozen=True)
@@ -40,82 +39,51 @@ class RunFacts:
     timings: dict[str, float]
     starts: np.ndarray  # (chain, d): where chains started
     others: dict[str, Any]
-    ladder: LadderFacts | None = None
 
 
-@dataclass(frozen=True)
-class Draws:
-    """Arrays with leading axes (chain, draw), filled stretch by stretch."""
+def build_tree(
+    theta: np.ndarray,
+    statistics: Mapping[str, np.ndarray],
+    units: Mapping[str, str],
+    groups: Mapping[str, xarray.Dataset],
+    unravel: Callable[[Any], Any],
+    facts: RunFacts,
+    first: int = 0,
+) -> xarray.DataTree:
+    """The tree of a run, or of a part of it that begins at draw ``first``.
 
-    theta: np.ndarray
-    accepted: np.ndarray
-    acceptance_rate: np.ndarray
-    log_ratio_noise: np.ndarray
-    is_defined: np.ndarray
-    data_touched: np.ndarray
-    energy: np.ndarray  # NaN where it is not known
-    extras: dict[str, np.ndarray]  # numbers of one kernel alone
-    snapshot: dict[str, np.ndarray]  # the same, of states
-
-    @classmethod
-    def empty(cls, chains: int, draws: int, record: Any, touched: int | None) -> Draws:
-        """Room for draws like ``record``; ``touched`` is what a draw reads if that is always the same."""
-        shape = (chains, draws)
-        return cls(
-            theta=np.empty((*shape, record.numbers.shape[-1] - len(STATISTICS)), record.numbers.dtype),
-            accepted=np.empty(shape, bool),
-            acceptance_rate=np.empty(shape, np.float32),
-            log_ratio_noise=np.empty(shape, np.float32),
-            is_defined=np.empty(shape, bool),
-            data_touched=np.full(shape, touched or 0, np.int64),
-            energy=np.full(shape, np.nan),
-            extras={name: np.empty((*shape, *like.shape[1:]), like.dtype) for name, like in record.extras.items()},
-            snapshot={name: np.empty((*shape, *like.shape[1:]), like.dtype) for name, like in record.snapshot.items()},
-        )
-
-    def write(self, chain: int, first: int, last: int, record: Any) -> None:
-        """Copy a stretch of one chain from the device."""
-        here, kept = (chain, slice(first, last)), slice(0, last - first)
-        self.theta[here] = np.asarray(record.theta)[kept]
-        for name, values in zip(STATISTICS, np.asarray(record.statistics)[kept].T, strict=True):
-            getattr(self, name)[here] = values
-        if record.data_touched is not None:
-            self.data_touched[here] = record.touched[kept]
-        if record.density is not None:
-            self.energy[here] = jax.tree.map(lambda part: np.asarray(part)[kept], record.density).energy()
-        for kind in ("extras", "snapshot"):
-            for name, values in getattr(record, kind).items():
-                getattr(self, kind)[name][here] = np.asarray(values)[kept]
-
-    def first(self, draws: int) -> Draws:
-        """The draws made so far."""
-        return replace(self, **jax.tree.map(lambda array: array[:, :draws], vars(self)))
-
-
-def build_tree(draws: Draws, unravel: Callable, facts: RunFacts, first: int = 0) -> xarray.DataTree:
-    """The tree of a run, or of a part of it that begins at draw ``first``."""
+    Parameters
+    ----------
+    theta, statistics, units
+        Draws (chain, draw, d), what is known of each by name, and what that is counted in.
+    groups
+        Further groups, as they are.
+    unravel
+        From flat vectors to params.
+    facts
+        How the draws were made.
+    first
+        The number of the first draw.
+    """
     from arviz_base import from_dict
     from xarray import DataTree
 
     group = "posterior" if facts.temperature == 1 else "tempered_posterior"
-    statistics = {name: getattr(draws, name) for name in STATISTICS if name != "is_defined"}
-    statistics["data_touched"] = draws.data_touched
-    statistics |= {name: values for name, values in draws.extras.items() if values.ndim == 2}
-    if np.isfinite(draws.energy).any():
-        statistics["energy"] = draws.energy
     with warnings.catch_warnings():
         # A part of a run may have fewer draws than there are chains.
         warnings.filterwarnings("ignore", message="Found chain dimension to be longer than draw")
-        groups = {group: variables(draws.theta, unravel), "sample_stats": statistics}
-        tree = from_dict({**groups, "start": variables(facts.starts[:, None], unravel)})
+        parts = {group: variables(theta, unravel), "sample_stats": dict(statistics)}
+        tree = from_dict({**parts, "start": variables(facts.starts[:, None], unravel)})
     attributes = _attributes(facts)
     tree.attrs.update(attributes)
     for name in (group, "sample_stats"):
         # What is found out at the end belongs to the whole.
         tree[name].attrs.update({key: value for key, value in attributes.items() if "audit" not in key})
+    for name, unit in units.items():
+        tree["sample_stats"][name].attrs["unit"] = unit
     tree["start"] = tree["start"].isel(draw=0, drop=True)
-    if facts.ladder is not None:
-        tree["ladder"] = DataTree(ladder_group(facts.ladder))
+    for name, dataset in groups.items():
+        tree[name] = DataTree(dataset)
     if first:
         for part in tree.children.values():
             if "draw" in part.coords:
@@ -171,7 +139,7 @@ def _attributes(facts: RunFacts) -> dict[str, Any]:
         "inference_library_version": version("mintmc"),
         "jax_version": jax.__version__,
         "sampler": type(facts.sampler).__name__,
-        "sampler_settings": json.dumps(_settings(facts.sampler)),
+        "sampler_settings": json.dumps(encode(facts.sampler)),
         "n": facts.n,
         "temperature": facts.temperature,
         "seed": facts.seed,
@@ -180,12 +148,3 @@ def _attributes(facts: RunFacts) -> dict[str, Any]:
         **{f"{name}_time": seconds for name, seconds in facts.timings.items()},
         **facts.others,
     }
-
-
-def _settings(value: Any) -> Any:
-    """Settings as JSON: dataclasses by field, functions and arrays by how they print."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {"kind": type(value).__name__} | {name: _settings(v) for name, v in vars(value).items()}
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    return getattr(value, "__qualname__", None) or repr(value)

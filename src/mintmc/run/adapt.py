@@ -55,7 +55,7 @@ def start(proposal: Any, theta: Array, first_step: float | Array, laplace: Lapla
     moments = None
     if scale is not None and _adapts_scale(proposal):
         moments = Moments(jnp.zeros((), dtype), jnp.zeros(dim, dtype), jnp.zeros_like(scale))
-    around = laplace if getattr(proposal, "is_around", False) else None
+    around = laplace if proposal.is_around else None
     # Where moves are around it, its factor is all the scale there is.
     scale = None if around is not None else scale
     return Adaptation(log_step, log_step, jnp.zeros((), dtype), moments, scale, around)
@@ -82,7 +82,7 @@ def update(
         time = adaptation.since_restart + 1
         gain = time**-0.6 / (target * (1 - target))
         log_step = adaptation.log_step + gain * (acceptance_rate - target)
-        if (largest := getattr(proposal, "largest_step", None)) is not None:
+        if (largest := proposal.largest_step) is not None:
             log_step = jnp.minimum(log_step, jnp.log(jnp.asarray(largest, log_step.dtype)))
         average = adaptation.average + time**-0.75 * (log_step - adaptation.average)
         adaptation = adaptation._replace(log_step=log_step, average=average, since_restart=time)

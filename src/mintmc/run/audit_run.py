@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mintmc.kernels.metropolis import Settings
-from mintmc.posterior import Posterior
+from mintmc.kernels.metropolis import MetropolisKernel
+from mintmc.posterior import FlatTarget
 from mintmc.result.audit import FEWEST_PAIRS, Trial, audit_moves, pair_count
-from mintmc.result.diagnose import draws_group
+from mintmc.result.reading import draws_group
 from mintmc.result.steps import audit_steps
 from mintmc.result.tree import variables
+from mintmc.run.protocol import Standing
 
 if TYPE_CHECKING:
     import xarray
@@ -24,47 +25,35 @@ if TYPE_CHECKING:
 _DRAWS_FOR_SCALE = 2000
 
 
-class Standing(NamedTuple):
-    """Where the chains of one rung stand."""
-
-    settings: Any  # Settings of Metropolis moves, or of stochastic-gradient steps
-    thetas: list[np.ndarray]
-    tunings: list[Any]  # Tuning, one a chain; None where nothing is adapted
-    centres: list[Any] | None = None  # Centre, one a chain, where the target is controlled
-
-
 def audit_run(
-    posterior: Posterior,
+    target: FlatTarget,
     standings: Mapping[int, Standing],
-    tree: xarray.DataTree,
-    unravel: Callable,
+    tree: xarray.DataTree | None,
     seed: int,
     audited: Callable[[], object],
 ) -> list[dict[str, Any]]:
-    """Audit the moves of a finished run: one entry for each rung on batches, or one for a run without a ladder.
+    """Audit the moves of a run: one entry for each rung on batches, or one for a run without a ladder.
 
-    ``audited`` is called after each.
+    Without a tree of draws, chains are audited where they stand. ``audited`` is called after each entry.
     """
     found = []
     for rung, standing in standings.items():
-        settings: Any = standing.settings
+        kernel: Any = standing.kernel
         # Rungs read rows beside their likelihoods at a reference; here rows are read as they are.
-        target = replace(settings.target, model=posterior.model(unravel, settings.dim))
-        settings = settings._replace(target=target)
-        found.append({"rung": rung, **_audit(posterior, settings, standing, tree, unravel, seed)})
+        kernel = replace(kernel, target=replace(kernel.target, model=target.model))
+        found.append({"rung": rung, **_audit(target, kernel, standing, tree, seed)})
         audited()
     return found
 
 
-def _audit(
-    posterior: Posterior, settings: Any, standing: Standing, tree: Any, unravel: Callable, seed: int
-) -> dict[str, Any]:
-    if not isinstance(settings, Settings):
+def _audit(target: FlatTarget, kernel: Any, standing: Standing, tree: Any, seed: int) -> dict[str, Any]:
+    if not isinstance(kernel, MetropolisKernel):
         step = float(tree["sample_stats"]["step_size"].mean())
         control = None if standing.centres is None else standing.centres[0].expansion
-        return audit_steps(posterior, settings, _flat(tree, settings, unravel), step, seed, control)
-    trial = (_of_rung if "ladder" in tree.children else _of_draws)(posterior.n, settings, standing, tree, unravel)
-    found = audit_moves(posterior, trial, seed).to_json()
+        return audit_steps(target.posterior, kernel, _flat(tree, target), step, seed, control)
+    in_place = tree is None or "ladder" in tree.children
+    trial = _of_rung(kernel, standing) if in_place else _of_draws(target, kernel, standing, tree)
+    found = audit_moves(target, trial, seed).to_json()
     return found if standing.centres is None else {**found, **_distances(standing, trial)}
 
 
@@ -85,31 +74,33 @@ def _distances(standing: Standing, trial: Trial) -> dict[str, float]:
     }
 
 
-def _of_draws(n: int, settings: Settings, standing: Standing, tree: Any, unravel: Callable) -> Trial:
+def _of_draws(target: FlatTarget, kernel: MetropolisKernel, standing: Standing, tree: Any) -> Trial:
     """Pairs from draws of all chains, evenly spaced."""
     draws = tree[draws_group(tree)]
     chains, length = draws.sizes["chain"], draws.sizes["draw"]
-    count = min(pair_count(n), chains * length)
+    count = min(pair_count(target.n), chains * length)
     chain = np.arange(count) % chains
     draw = ((np.arange(count) + 0.5) / count * length).astype(int)
     at = np.unique(draw)
-    thetas = _flat(tree, settings, unravel, at).reshape(chains, len(at), -1)[chain, np.searchsorted(at, draw)]
+    thetas = _flat(tree, target, at).reshape(chains, len(at), -1)[chain, np.searchsorted(at, draw)]
     controls = None if standing.centres is None else [standing.centres[c].expansion for c in chain]
-    return Trial(settings, thetas, [standing.tunings[c] for c in chain], _flat(tree, settings, unravel), controls)
+    return Trial(kernel, thetas, [standing.tunings[c] for c in chain], _flat(tree, target), controls)
 
 
-def _flat(tree: Any, settings: Any, unravel: Callable, at: np.ndarray | None = None) -> np.ndarray:
+def _flat(tree: Any, target: FlatTarget, at: np.ndarray | None = None) -> np.ndarray:
     """Draws (of all chains, one after the other) as flat vectors: those ``at`` some places, or enough for moments."""
     draws = tree[draws_group(tree)]
     every = -(-draws.sizes["chain"] * draws.sizes["draw"] // _DRAWS_FOR_SCALE)
     part = draws.isel(draw=slice(None, None, every) if at is None else at)
-    names = variables(np.zeros((1, settings.dim), settings.dtype), unravel)
+    names = variables(np.zeros((1, target.dim), target.dtype), target.unravel)
     leaves = [part[name].transpose("chain", "draw", ...).values for name in names]
     return np.concatenate([leaf.reshape(leaf.shape[0] * leaf.shape[1], -1) for leaf in leaves], axis=-1)
 
 
-def _of_rung(n: int, settings: Settings, standing: Standing, tree: Any, unravel: Callable) -> Trial:
+def _of_rung(kernel: MetropolisKernel, standing: Standing) -> Trial:
     """Several moves from where each chain stands."""
     chains = len(standing.thetas)
     chain = np.arange(max(FEWEST_PAIRS, chains)) % chains
-    return Trial(settings, np.stack([standing.thetas[c] for c in chain]), [standing.tunings[c] for c in chain], None)
+    thetas, tunings = np.stack([standing.thetas[c] for c in chain]), [standing.tunings[c] for c in chain]
+    controls = None if standing.centres is None else [standing.centres[c].expansion for c in chain]
+    return Trial(kernel, thetas, tunings, None, controls)

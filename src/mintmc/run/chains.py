@@ -7,291 +7,384 @@ pass together (``Task.sharers``), they run the same chain at the same time, one 
 
 from __future__ import annotations
 
-import json
-import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
-from jax import Array
 
-from mintmc.data import Supplied
-from mintmc.energy import Density
-from mintmc.result.ladder import LadderFacts
-from mintmc.result.tree import Draws
-from mintmc.run import adapt, count, program
-from mintmc.run.audit_run import Standing
-from mintmc.run.centre import Centred, is_centred
-from mintmc.run.landmarks import Landmarks
-from mintmc.run.lane import (
-    PASSES_PER_SHUFFLE,
-    LaneState,
-    Purpose,
-    Session,
-    Task,
-    check_countable,
-    compile_program,
-    ints,
-    key_of,
-    record_capacity,
-)
+from mintmc import count
+from mintmc.data import RowReader, Supplied
+from mintmc.kernels.base import Kernel
+from mintmc.proposals import Tuning
+from mintmc.run import adapt
+from mintmc.run.draws import Draws, Part, shapes_of
+from mintmc.run.keys import Purpose, ints
+from mintmc.run.program import Programs
+from mintmc.run.protocol import Run, Session, Standing
+from mintmc.run.task import Task, compile_program
+from mintmc.run.workers import workers
+from mintmc.statistics import Info, total, unpacked
 
 _SECONDS_PER_STRETCH = 0.4
 _FIRST_STRETCH = 16
 
 
-class ChainRun:
-    """Where a run stands: its chains, the current shuffle, and the draws not yet saved."""
+class LaneState(NamedTuple):
+    """Where one chain, or one rung of it, stands."""
 
-    def __init__(self, task: Task):
-        self.centres = Centred(task) if is_centred(task.sampler) else None
-        self._prepare(task if self.centres is None else self.centres.task)
-        chains = len(task.thetas)
-        self.warmed = self.drawn = self.saved = 0
-        self.warmup_totals = np.zeros((chains, 2))  # acceptance rates, data touched
-        self.undefined = 0
-        self.audit: list[dict[str, Any]] | None = None
-        self.rung_sums = {name: np.zeros((len(task.sampler.ladder), chains)) for name in _SUMMED if task.reference}
-        self.landmarks = Landmarks(task) if task.reference else None
-        self.starts_touched = [0] * chains
+    state: Any
+    adaptation: adapt.Adaptation | None
+    tuning: Tuning | None
 
-    def _prepare(self, task: Task) -> None:
-        """The kernel, and what its batches are drawn from."""
-        self.task, self.crew = task, task.crew
-        self.kernel = task.kernel() if task.reference is None else task.kernel(reference=task.reference)
-        if self.kernel.touched is None:
-            check_countable(task.posterior.n, len(task.sampler.ladder) if task.reference else 1, self.kernel.proposal)
-        self.capacity = record_capacity(task.dim)
-        self.batching = task.batching(self.kernel)
-        sizes = [size for role, size in self.kernel.batches.items() if role != "all"]
-        self.shuffles = task.shuffles(sizes)
-        # Every so many steps the chains have read the data often enough to pay for a new shuffle.
-        often = PASSES_PER_SHUFFLE * task.posterior.n
-        self.steps_per_shuffle = math.ceil(often / sum(sizes)) if self.shuffles.wrap else 2**62
+
+class Watcher(Protocol):
+    """Looks on while chains run, and has more to show of them than draws: a ladder's rungs, for example."""
+
+    def begin(self, states: list[Any]) -> list[int]:
+        """Note where the chains start; the rows read for it, by chain."""
+        ...
+
+    def note(self, chain: int, state: Any, values: Info | None) -> None:
+        """Note a stretch: the state at its end, and (of draws) what was recorded."""
+        ...
+
+    def checkpoint(self) -> Any:
+        """What it knows, as a pytree of arrays."""
+        ...
+
+    def restore(self, checkpoint: Any) -> None:
+        """Go on from a checkpoint."""
+        ...
+
+    def groups(self, draws: Draws, totals: dict[str, np.ndarray], steps: int) -> dict[str, Any]:
+        """Groups of the tree, of a part of the draws and of totals over so many steps."""
+        ...
+
+    def facts(self, totals: dict[str, np.ndarray]) -> dict[str, Any]:
+        """What it knows of the whole run."""
+        ...
+
+
+class Centres(Protocol):
+    """What chains know of the target around centres: found before the first step, reconsidered in warm-up."""
+
+    kernel: Any  # of one chain; another one after `reconsider` or `restore` if its batches have another size
+    of_chain: Any  # a list of Centre: expansion and Laplace approximation, either of which may be None
+    rows_read: Any  # to find them
+    is_controlled: Any  # whether steps are given the expansion
+
+    def reconsider(self, states: list[Any], tunings: list[Any]) -> list[int]:
+        """Half-way through warm-up: give chains that wandered off a centre of their own; says which."""
+        ...
+
+    def checkpoint(self) -> Any:
+        """What a run must find again."""
+        ...
+
+    def restore(self, checkpoint: Any) -> None:
+        """Go on with the centres of a checkpoint."""
+        ...
+
+    def facts(self) -> dict[str, Any]:
+        """What the tree should know."""
+        ...
+
+    def said(self) -> str:
+        """One line about them."""
+        ...
+
+
+class ChainRun(Run):
+    """Where a run stands: its chains, the current shuffle, and the draws not yet taken.
+
+    Parameters
+    ----------
+    task, kernel
+        What was asked for, and one step.
+    name
+        Of the sampler, for the outline.
+    batching
+        "shuffled", "uniform", or "none" if all data are read in their own order.
+    watcher
+        Looks on; None if nobody does.
+    about
+        What the outline says of the target.
+    setup_touched
+        Data that were read before the chains began.
+    centres
+        Around which each chain knows the target; None if nothing is known.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        kernel: Kernel,
+        name: str,
+        *,
+        batching: str = "shuffled",
+        watcher: Watcher | None = None,
+        about: str | None = None,
+        setup_touched: int = 0,
+        centres: Centres | None = None,
+    ):
+        self.task, self.crew, self.watcher, self.centres = task, task.crew, watcher, centres
+        self.about = about or f"T = {float(kernel.temperatures):.4g}"
+        self.name, self.capacity = name, record_capacity(task.target.dim)
+        posterior = task.target.posterior
+        self.reader = RowReader(posterior.data, batching, task.seed, posterior.beside)
+        self._prepare(kernel)
+        self.warmed = self.drawn = self.taken = 0
+        self.warmup_totals = np.zeros((task.chains, 2))  # acceptance rates, data touched
+        self.setup_touched = [setup_touched] + [0] * (task.chains - 1)
+        self.totals: dict[str, np.ndarray] = {}
+
+    def _prepare(self, kernel: Kernel) -> None:
+        """The programs of a kernel, and the rows that its batches are drawn from."""
+        task, self.kernel = self.task, kernel
+        self.largest = max((size for role, size in kernel.batches.items() if role != "all"), default=0)
+        self.steps_per_shuffle = self.reader.steps_per_shuffle(kernel.batches)
+        batches = self.reader.batching(kernel.batches)
+        self.programs = Programs(kernel, batches, task.thin, self.capacity, task.warmup, task.target.dim)
         self.epoch = -1
         self._shuffle(0)
 
     @property
     def lanes(self) -> int:
         """Programs that may run at once."""
-        return self.crew.lanes(len(self.task.thetas))
+        return self.crew.lanes(self.task.chains)
+
+    @property
+    def outline(self) -> str:
+        """What it is going to do."""
+        task = self.task
+        steps = f" of {task.thin} steps" if task.thin > 1 else ""
+        chains = f"{task.chains} {'chain' if task.chains == 1 else 'chains'}"
+        work = f"{task.warmup:,} warm-up + {task.draws:,} draws{steps} each"
+        found = "" if self.centres is None else f"\n{self.centres.said()}"
+        return f"{self.name}: {self.about}, {chains}, {work}; compiling{found}"
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room for more draws."""
+        return self.drawn == self.taken + self.kept.room
 
     def compile(self, session: Session, room: int) -> None:
-        """Start the chains and compile the programs that run them; ``room`` is for draws not yet saved."""
-        kernel, task = self.kernel, self.task
-        self._compile_anew = partial(self.compile, session, room)
-        programs = program.build(kernel, self.batching, task.thin, self.capacity, task.warmup, task.dim)
-        first_step = task.first_step(kernel.temperatures or task.sampler.target_temperature(task.posterior.n))
+        """Start the chains and compile the programs that run them, unless that was done before."""
+        task, programs = self.task, self.programs
+        start = task.target.compiled(self._kind("init"), lambda: jax.jit(self.crew.program(programs.init)))
+        first_step = task.first_step(self.kernel.temperatures)
         self.states = []
-        start = jax.jit(self.crew.program(programs.init))
         for chain, theta in enumerate(task.thetas):
-            given = self.crew.given((self._key(Purpose.start, chain), theta))
+            given = self.crew.given((task.key(Purpose.start, chain), theta))
             state = self.crew.taken(start(*given, self._supplied(chain)))
-            around = None if self.centres is None else self.centres.of_chain[chain].laplace
-            adaptation = None if kernel.proposal is None else adapt.start(kernel.proposal, theta, first_step, around)
+            adaptation = None
+            if self.kernel.proposal is not None:
+                adaptation = adapt.start(self.kernel.proposal, theta, first_step, self._laplace(chain))
             self.states.append(LaneState(state, adaptation, adapt.tuning(adaptation, final=True)))
-        if self.landmarks is not None:
-            self.starts_touched = [self.landmarks.begin(c, _of_rung_0(s.state)) for c, s in enumerate(self.states)]
-        state, adaptation, tuning = self.states[0]
-        others = (*self.crew.given((self._key(Purpose.draw, 0), *ints(0, 0))), self._supplied(0))
-        kinds: list[tuple[Callable, Any]] = [(programs.warm, adaptation)] if task.warmup else []
-        kinds.append((programs.draw, tuning))
-        compiling = [
-            session.pool.submit(compile_program, self.crew.program(function), *self.crew.given((state, step)), *others)
-            for function, step in kinds
-        ]
-        self.warm_program, self.draw_program = compiling[0].result(), compiling[-1].result()
-        touched = kernel.touched and kernel.touched * task.thin
-        record, _ = _apart(self.draw_program.out_info[1])
-        self.kept = Draws.empty(len(task.thetas), room, record, touched)
+        if self.watcher is not None:
+            read = self.watcher.begin([state.state for state in self.states])
+            self.setup_touched = [a + b for a, b in zip(self.setup_touched, read, strict=True)]
+        self._compile(session.pool)
+        touched = self.kernel.touched and self.kernel.touched * task.thin
+        record = self.draw_program.out_info[1]
+        self.kept = Draws.empty(task.chains, room, self.kernel.statistics, record, touched)
+        for each, shape in shapes_of(self.kernel.statistics, record).items():
+            if each.kept == "total":
+                self.totals[each.name] = np.zeros((task.chains, *shape))
 
-    def warm_up(self, session: Session) -> None:
+    def _kind(self, program: str) -> Any:
+        """What tells a program of this run from those of others."""
+        return self.programs.identity_of(program), self.task.sharers, jax.tree.structure(self._supplied(0))
+
+    def _compile(self, pool: ThreadPoolExecutor) -> None:
+        """The programs of warm-up and of draws."""
+        task = self.task
+        state, adaptation, tuning = self.states[0]
+        others = (*self.crew.given((task.key(Purpose.draw, 0), *ints(0, 0))), self._supplied(0))
+        kinds: list[tuple[Any, Any]] = [(self.programs.warm, adaptation)] if task.warmup else []
+        kinds.append((self.programs.draw, tuning))
+        shapes = _shapes((state, adaptation, others))
+
+        def build(function: Any, step: Any) -> Any:
+            program, given = self.crew.program(function), self.crew.given((state, step))
+            kind = (self._kind(function.__name__), shapes)
+            return task.target.compiled(kind, lambda: compile_program(program, *given, *others))
+
+        compiling = [pool.submit(build, function, step) for function, step in kinds]
+        self.warm_program, self.draw_program = compiling[0].result(), compiling[-1].result()
+
+    def warm_up(self, session: Session) -> Iterator[None]:
         """Adapt every chain's step size and preconditioner, then freeze them."""
+        warmup = self.task.warmup
 
         def run(chain: int, first: int, last: int) -> float:
             state, adaptation, tuning = self.states[chain]
-            given = self.crew.given((state, adaptation, self._key(Purpose.warmup, chain), *ints(first, last)))
+            given = self.crew.given((state, adaptation, self.task.key(Purpose.warmup, chain), *ints(first, last)))
             state, adaptation, totals = self.crew.taken(self.warm_program(*given, self._supplied(chain)))
             accepted = count.rate_total(totals.acceptance)
             self.warmup_totals[chain] += accepted, count.total(totals.touched)
             self.states[chain] = LaneState(state, adaptation, tuning)
-            self._note(chain, state)
+            if self.watcher is not None:
+                self.watcher.note(chain, state, None)
             return float(accepted) / (last - first)
 
-        def done(last: int) -> None:
-            self.warmed = last
-
-        warmup = self.task.warmup
-        if self.centres is not None and self.warmed <= (half := warmup // 2):
-            self._stretches("warm-up", self.warmed, half, lambda: half, 1, 0, run, done, session)
-            if self.warmed == half:
-                self._reconsider()
-        self._stretches("warm-up", self.warmed, warmup, lambda: warmup, 1, 0, run, done, session)
+        phase = self._phase(session, "warm-up", self.warmed, warmup, (self.task.draws - self.drawn) * self.task.thin)
+        # Chains that have wandered off by then get another centre.
+        halves = [warmup] if self.centres is None else [warmup // 2, warmup]
+        for end in halves:
+            if self.warmed > end or (self.warmed == end and end == warmup):
+                continue
+            for last in self._stretches(session, phase, self.warmed, end, partial(int, end), 1, 0, run):
+                self.warmed = last
+                yield
+            if self.warmed < end:
+                return
+            if end < warmup:
+                self._reconsider(session.pool)
         if self.warmed == warmup and self.drawn == 0:
             self.states = [s._replace(tuning=adapt.tuning(s.adaptation, final=True)) for s in self.states]
 
-    def _reconsider(self) -> None:
+    def _reconsider(self, pool: ThreadPoolExecutor) -> None:
         """Give chains that have wandered off a new centre, and all of them a larger batch if they need one."""
         assert self.centres is not None
         states = [self.kernel.position(s.state) for s in self.states]
-        tunings: Any = [adapt.tuning(s.adaptation, final=True) for s in self.states]
+        tunings = [adapt.tuning(s.adaptation, final=True) for s in self.states]
         for chain in self.centres.reconsider(states, tunings):
-            around, lane = self.centres.of_chain[chain].laplace, self.states[chain]
+            lane = self.states[chain]
             if lane.adaptation is not None:
-                adaptation = adapt.start(self.kernel.proposal, states[chain], 1.0, around)
+                adaptation = adapt.start(self.kernel.proposal, states[chain], 1.0, self._laplace(chain))
                 self.states[chain] = lane._replace(adaptation=adaptation)
-        if self.centres.task is not self.task:
-            self._rebuild()
+        self._follow_centres(pool)
 
-    def _rebuild(self) -> None:
-        """The same chains, with batches of another size."""
-        assert self.centres is not None
-        states = self.states
-        self._prepare(self.centres.task)
-        self._compile_anew()
-        self.states = states
+    def _follow_centres(self, pool: ThreadPoolExecutor) -> None:
+        """The same chains, with batches of another size if their centres ask for it."""
+        if self.centres is not None and self.centres.kernel is not self.kernel:
+            self._prepare(self.centres.kernel)
+            self._compile(pool)
 
-    def collect(self, session: Session) -> None:
+    def collect(self, session: Session) -> Iterator[None]:
         """Make the draws."""
+        task, declared = self.task, self.kernel.statistics
 
         def run(chain: int, first: int, last: int) -> float:
             state, adaptation, tuning = self.states[chain]
-            given = self.crew.given((state, tuning, self._key(Purpose.draw, chain), *ints(first, last)))
+            given = self.crew.given((state, tuning, task.key(Purpose.draw, chain), *ints(first, last)))
             state, record = self.crew.taken(self.draw_program(*given, self._supplied(chain)))
-            here = first - self.saved, last - self.saved
-            record, hot = _apart(jax.tree.map(np.asarray, record))
-            self.kept.write(chain, *here, record)
+            theta, values = unpacked(declared, jax.tree.map(lambda leaf: np.asarray(leaf)[: last - first], record))
+            self.kept.write(chain, first - self.taken, theta, values, declared)
+            self._add_up(chain, values)
             self.states[chain] = LaneState(state, adaptation, tuning)
-            self._note(chain, state, hot if hot is None else hot[: last - first])
-            return float(self.kept.acceptance_rate[chain, slice(*here)].mean())
+            if self.watcher is not None:
+                self.watcher.note(chain, state, values)
+            return float(np.mean(values["acceptance_rate"]))
 
-        def done(last: int) -> None:
-            self._add_up(self.drawn - self.saved, last - self.saved)
+        def room() -> int:
+            return self.taken + self.kept.room
+
+        phase = self._phase(session, "draws", self.drawn, task.draws)
+        for last in self._stretches(session, phase, self.drawn, task.draws, room, task.thin, task.warmup, run):
             self.drawn = last
+            yield
 
-        task, room = self.task, self.kept.theta.shape[1]
-        self._stretches(
-            "draws", self.drawn, task.draws, lambda: self.saved + room, task.thin, task.warmup, run, done, session
-        )
+    def take(self) -> Part:
+        """The draws made since it was last asked."""
+        first, self.taken = self.taken, self.drawn
+        draws = self.kept.between(0, self.drawn - first)
+        shown = tuple(each for each in self.kernel.statistics if each.kept == "draws")
+        steps = self.drawn * self.task.thin
+        groups = {} if self.watcher is None else self.watcher.groups(draws, self.totals, steps)
+        return Part(first, draws, shown, groups)
 
     def checkpoint(self) -> Any:
         """Everything that the rest of the run depends on, as a pytree of arrays."""
-        at = np.array([self.warmed, self.drawn, self.undefined])
-        landmarks = None if self.landmarks is None else self.landmarks.checkpoint()
+        watched = None if self.watcher is None else self.watcher.checkpoint()
         centres = None if self.centres is None else self.centres.checkpoint()
-        return at, self.states, self.warmup_totals, self.rung_sums, landmarks, centres
+        return np.array([self.warmed, self.drawn]), self.states, self.warmup_totals, self.totals, watched, centres
 
     def restore(self, checkpoint: Any) -> None:
         """Go on from a checkpoint."""
-        at, states, self.warmup_totals, self.rung_sums, landmarks, centres = checkpoint
-        self.states = states
-        if self.centres is not None and self.centres.restore(centres):
-            self._rebuild()
-        if self.landmarks is not None:
-            self.landmarks.restore(landmarks)
-        self.warmed, self.drawn, self.undefined = (int(count) for count in at)
-        self.saved = self.drawn
+        at, self.states, self.warmup_totals, self.totals, watched, centres = checkpoint
+        if self.watcher is not None:
+            self.watcher.restore(watched)
+        if self.centres is not None:
+            self.centres.restore(centres)
+            with workers(1) as pool:
+                self._follow_centres(pool)
+        self.warmed, self.drawn = (int(number) for number in at)
+        self.taken = self.drawn
 
     def committed(self) -> None:
-        """The checkpoint is safe; nothing else of a chain is on disk."""
+        """Nothing of a chain is outside of its checkpoint."""
 
     def facts(self) -> dict[str, Any]:
         """What else the tree should know."""
         tunings = [s.tuning for s in self.states]
-        setup = self.kernel.init_touched + np.array(self.starts_touched)
-        setup[0] += self.task.reference_touched
-        if self.centres is not None:
-            setup[0] += self.centres.rows_read
         steps = (self.kernel.touched or 0) * self.task.warmup
+        setup = self.kernel.init_touched + np.array(self.setup_touched) + steps + self.warmup_totals[:, 1]
+        setup[0] += 0 if self.centres is None else self.centres.rows_read
+        defined = self.totals["is_defined"].sum()
         return {
-            **({} if self.centres is None else self.centres.facts()),
-            "undefined_moves": int(self.rung_sums["undefined"].sum()) if self.rung_sums else self.undefined,
-            "audit": json.dumps(self.audit),
-            "data_touched_audit": sum(entry["data_touched"] for entry in self.audit or ()),
+            "undefined_moves": int(self.drawn * self.task.chains - defined),
             "step_size": [np.asarray(t.step_size).tolist() for t in tunings if t is not None],
-            "data_touched_setup": (setup + steps + self.warmup_totals[:, 1]).astype(int).tolist(),
+            "data_touched_setup": setup.astype(int).tolist(),
             "warmup_acceptance_rate": float(self.warmup_totals[:, 0].mean() / max(self.task.warmup, 1)),
+            **({} if self.centres is None else self.centres.facts()),
+            **({} if self.watcher is None else self.watcher.facts(self.totals)),
         }
 
     def standings(self) -> dict[int, Standing]:
         """Where the chains stand on every rung that moves on batches."""
-        is_ladder = self.task.reference is not None
+        found = {}
+        for rung, kernel in self.kernel.audited().items():
+            stands = [self.kernel.of_rung(s.state, s.tuning, rung) for s in self.states]
+            thetas, tunings = [np.asarray(theta) for theta, _ in stands], [tuning for _, tuning in stands]
+            is_controlled = self.centres is not None and self.centres.is_controlled
+            centres = self.centres.of_chain if self.centres is not None and is_controlled else None
+            found[rung] = Standing(kernel, thetas, tunings, centres)
+        return found
 
-        def theta(state: Any) -> Any:
-            return state.theta if is_ladder else self.kernel.position(state)
+    def _laplace(self, chain: int) -> Any:
+        return None if self.centres is None else self.centres.of_chain[chain].laplace
 
-        def of_rung(leaf: Any, rung: int) -> Any:
-            return leaf[rung] if is_ladder else leaf
+    def _supplied(self, chain: int) -> Any:
+        """What the steps of a chain read."""
+        if self.centres is None or not self.centres.is_controlled:
+            return self.rows
+        return Supplied(self.rows, {"control": self.centres.of_chain[chain].expansion})
 
-        return {
-            rung: Standing(
-                settings,
-                [np.asarray(of_rung(theta(s.state), rung)) for s in self.states],
-                [jax.tree.map(lambda leaf, k=rung: of_rung(leaf, k), s.tuning) for s in self.states],
-                self.centres.of_chain if self.centres is not None and self.centres.is_controlled else None,
-            )
-            for rung, settings in self.kernel.moves.items()
-        }
-
-    def ladder_facts(self) -> LadderFacts | None:
-        """What happened on every rung, where one step moves them all."""
-        if self.landmarks is None:
-            return None
-        ladder, snapshot, steps = self.task.sampler.ladder, self.kept.snapshot, self.drawn * self.task.thin
-        sums, kept = self.rung_sums, slice(0, self.drawn - self.saved)
-        with np.errstate(invalid="ignore"):
-            rates = {
-                "acceptance_rate": sums["rung_acceptance"] / steps,
-                "log_ratio_noise": sums["rung_noise"] / steps,
-                "swap_rate": sums["swap_rate"] / sums["swaps"],
-                "swap_noise": sums["swap_noise"] / sums["swaps"],
-                "undefined_moves": sums["undefined"],
-            }
-        return LadderFacts(
-            attributes={"reference_energy": self.task.reference_energy, "energy_of": self.task.energy_of},
-            landmarks=self.landmarks.facts(),
-            temperatures=ladder.temperatures,
-            batch_sizes=ladder.rows(self.task.posterior.n),
-            energy=np.moveaxis(snapshot["rung_energy"][:, kept].astype(float), -1, 0),
-            rates=rates,
-            round_trips=sums["round_trips"][0],
-            replica=np.moveaxis(snapshot["replica"][:, kept], -1, 0),
-        )
-
-    def _add_up(self, first: int, last: int) -> None:
+    def _add_up(self, chain: int, values: Info) -> None:
         """Keep count of what is reported of the whole run."""
-        self.undefined += int((~self.kept.is_defined[:, first:last]).sum())
-        for name, total in self.rung_sums.items():
-            part = self.kept.extras[name][:, first:last].sum(axis=1, dtype=float)
-            # A count adds up over the steps of a draw; a rate is their mean.
-            part = part if name in _COUNTED else part * self.task.thin
-            total[: 1 if part.ndim == 1 else part.shape[1]] += part if part.ndim == 1 else part.T
+        for each in self.kernel.statistics:
+            if each.kept == "total":
+                self.totals[each.name][chain] += total(each, values[each.name], self.task.thin)
+
+    def _phase(self, session: Session, name: str, done: int, of: int, later: int = 0) -> Any:
+        """A line of progress, counted in steps or draws of all chains."""
+        chains = self.task.chains
+        return session.display.phase(name, of * chains, done * chains, later=later * chains)
 
     def _stretches(
         self,
-        name: str,
+        session: Session,
+        phase: Any,
         first: int,
-        total: int,
+        end: int,
         room: Callable[[], int],
         thin: int,
         offset: int,
         run: Callable[[int, int, int], float],
-        done: Callable[[int], None],
-        session: Session,
-    ) -> None:
-        """Run all chains from ``first`` to ``total``, or until interrupted, in stretches of about the same time."""
-        chains = len(self.task.thetas)
-        later = (self.task.draws - self.drawn) * self.task.thin * chains if name == "warm-up" else 0
-        phase = session.display.phase(name, total * chains, first * chains, later=later)
-        size = _FIRST_STRETCH
-        while first < total:
+    ) -> Iterator[int]:
+        """Run all chains from ``first`` to ``end``, or until interrupted, in stretches of about the same time."""
+        chains, size = self.task.chains, _FIRST_STRETCH
+        while first < end:
             at = offset + first * thin
             self._shuffle(at // self.steps_per_shuffle)
             to_next_shuffle = self.steps_per_shuffle - at % self.steps_per_shuffle
-            last = min(total, first + size, room(), first + -(-to_next_shuffle // thin))
+            last = min(end, first + size, room(), first + -(-to_next_shuffle // thin))
             last = self.crew.agreed(first if session.interrupt.requested else last)
             if last == first:
                 return
@@ -299,49 +392,26 @@ class ChainRun:
             rates = list(session.pool.map(lambda chain, a=first, b=last: run(chain, a, b), range(chains)))
             seconds = time.perf_counter() - begun
             self.task.check_reads()
-            done(last)
             session.display.advance(phase, (last - first) * chains, float(np.mean(rates)))
             size = _next_size(last - first, seconds, self.capacity)
-            session.saver.save_if_due(self, full=last == room())
             first = last
-
-    def _note(self, chain: int, state: Any, hot: np.ndarray | None = None) -> None:
-        """What to remember of a stretch on a ladder: its lowest state, and draws of the hottest rung."""
-        if self.landmarks is None:
-            return
-        self.landmarks.lower(0, chain, np.asarray(state.lowest.energy)[None], np.asarray(state.lowest.theta)[None])
-        if hot is not None:
-            self.landmarks.wander(chain, hot)
+            yield last
 
     def _shuffle(self, epoch: int) -> None:
         """Have the rows of an epoch at hand."""
         if epoch != self.epoch:
-            self.rows, self.epoch = self.crew.given(self.shuffles.at(epoch)), epoch
-
-    def _supplied(self, chain: int) -> Any:
-        """What the programs of a chain read: rows, and its expansion if there is one."""
-        if self.centres is None or not self.centres.is_controlled:
-            return self.rows
-        return Supplied(self.rows, {"control": self.centres.of_chain[chain].expansion})
-
-    def _key(self, purpose: int, chain: int) -> Array:
-        return key_of(self.task.seed, purpose, self.task.first_chain + chain)
+            self.rows, self.epoch = self.crew.given(self.reader.rows(epoch, self.largest)), epoch
 
 
-_COUNTED = ("swaps", "round_trips", "undefined")
-_SUMMED = ("rung_acceptance", "rung_noise", "swap_rate", "swap_noise", *_COUNTED)
+def record_capacity(dim: int) -> int:
+    """Draws that one stretch records at most."""
+    return max(64, min(2**16, 2**21 // (dim + 8)))
 
 
-def _of_rung_0(state: Any) -> Density | None:
-    """The density of rung 0 where one step moves all rungs; None if it reads batches."""
-    return jax.tree.map(lambda leaf: leaf[0], state.density) if state.density.prior.size else None
-
-
-def _apart(record: Any) -> tuple[Any, Any]:
-    """The record that is kept, and the states of the hottest rung, of which a few moments are; None if no ladder."""
-    snapshot = dict(record.snapshot)
-    hot = snapshot.pop("hot_theta", None)
-    return record._replace(snapshot=snapshot), hot
+def _shapes(tree: Any) -> Any:
+    """The form of a pytree of arrays, to tell programs apart."""
+    leaves, structure = jax.tree.flatten(tree)
+    return structure, tuple((np.shape(leaf), str(leaf.dtype)) for leaf in leaves)
 
 
 def _next_size(size: int, seconds: float, capacity: int) -> int:

@@ -13,7 +13,7 @@ from jax import Array
 
 from mintmc import check
 from mintmc.data import named_leaves
-from mintmc.posterior import Params, Posterior, flatten
+from mintmc.posterior import FlatTarget, Params, flatten
 from mintmc.result.tree import check_names
 
 _ROWS_TO_TRY = 10_000
@@ -45,8 +45,8 @@ class PerChain:
         check.flag("apart", self.apart)
 
 
-def initial_states(init: Any, chains: int, key: Array) -> tuple[list[Array], Callable[[Array], Params], Params]:
-    """A flat vector for each chain, the function back to params, and the first chain's params."""
+def initial_states(init: Any, chains: int, key: Array) -> tuple[list[Array], Params]:
+    """A flat vector for each chain, and the first chain's params."""
     if isinstance(init, PerChain):
         each = _split(init.params, chains)
     elif callable(init):
@@ -60,7 +60,7 @@ def initial_states(init: Any, chains: int, key: Array) -> tuple[list[Array], Cal
         if other != shapes[0]:
             raise ValueError(f"{name} must give params of one shape, {shapes[0]}, got {check.shown(other)}")
     check_names(name, each[0])
-    return [theta for theta, _ in flat], flat[0][1], each[0]
+    return [theta for theta, _ in flat], each[0]
 
 
 def is_one_point(init: Any) -> bool:
@@ -76,16 +76,16 @@ def starts_apart(init: Any) -> bool:
 class Start:
     """Where chains may start: refuses a log density that is not a scalar, or not finite (on at most 10,000 rows)."""
 
-    def __init__(self, posterior: Posterior, unravel: Callable[[Array], Params], theta: Array):
-        posterior.check_functions(unravel(theta), "init")
-        self.unravel, self.model = unravel, posterior.model(unravel, theta.size)
-        self.without_data = jax.jit(self.model.without_data)
+    def __init__(self, target: FlatTarget):
+        posterior, model = target.posterior, target.model
+        self.unravel = target.unravel
+        self.without_data = target.compiled(("without data",), lambda: jax.jit(model.without_data))
         self.prior_name = "log_prior" if posterior.data else "log_density"
-        self.each: Callable | None = None
+        self.each: Callable[[Array], np.ndarray] | None = None
         if posterior.data is None or posterior.log_likelihood is None:
             return
         some = posterior.data.read(0, min(_ROWS_TO_TRY, posterior.n))
-        each = jax.jit(self.model.each)
+        each = target.compiled(("each",), lambda: jax.jit(model.each))
         self.each = lambda theta: np.asarray(each(theta, some))
 
     def check(self, theta: Array) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from mintmc.energy import Density
-from mintmc.run.lane import Task
+from mintmc.ladder.reference import Reference
+from mintmc.run.task import Task
 
 
 class Landmarks:
@@ -19,28 +20,30 @@ class Landmarks:
 
     Parameters
     ----------
-    task
-        Of a ladder sampler.
+    task, rungs, reference
+        What was asked for, on a ladder of so many rungs, and what energies are counted from.
     """
 
-    def __init__(self, task: Task):
-        self.task = task
-        shape = (len(task.sampler.ladder), len(task.thetas))  # rungs of a chain may run side by side
+    def __init__(self, task: Task, rungs: int, reference: Reference):
+        self.task, self.reference = task, reference
+        shape = (rungs, task.chains)  # rungs of a chain may run side by side
+        dim = task.target.dim
         self.start = np.stack([np.asarray(theta) for theta in task.thetas])
         self.start_energy = np.full(shape[1], np.nan)
         self.lowest_energy = np.full(shape, np.inf)
-        self.lowest_state = np.full((*shape, task.dim), np.nan)
+        self.lowest_state = np.full((*shape, dim), np.nan)
         self.count = np.zeros(shape[1])
-        self.hot_sum = np.zeros((shape[1], task.dim))
-        self.hot_squares = np.zeros((shape[1], task.dim))
+        self.hot_sum = np.zeros((shape[1], dim))
+        self.hot_squares = np.zeros((shape[1], dim))
 
     def begin(self, chain: int, density: Density | None) -> int:
         """Note where a chain starts; without its density there, one pass finds it out. Returns the rows read."""
         if density is not None:
             self.start_energy[chain] = self._energy(density)
             return 0
-        self.start_energy[chain] = self._energy(self.task.posterior.density(self.task.unravel(self.task.thetas[chain])))
-        return self.task.posterior.n
+        target = self.task.target
+        self.start_energy[chain] = self._energy(target.posterior.density(target.unravel(self.task.thetas[chain])))
+        return target.n
 
     def at(self, rung: int, chain: int, density: Density, theta: Any) -> None:
         """Note one state of a rung that reads all data."""
@@ -75,17 +78,17 @@ class Landmarks:
         """By name, each (chain,) or (chain, parameter); NaN where there is nothing to tell."""
         rung, chains = self.lowest_energy.argmin(axis=0), np.arange(len(self.count))
         lowest = self.lowest_energy[rung, chains]
-        count = np.maximum(self.count[:, None], 1)
-        mean = self.hot_sum / count
-        squares = np.maximum(self.hot_squares - count * mean**2, 0)
+        number = np.maximum(self.count[:, None], 1)
+        mean = self.hot_sum / number
+        squares = np.maximum(self.hot_squares - number * mean**2, 0)
         is_known = self.count[:, None] > 1
         return {
             "start_energy": self.start_energy,
             "lowest_energy": np.where(np.isinf(lowest), np.nan, lowest),
             "lowest_state": self.lowest_state[rung, chains],
             "hot_mean": np.where(is_known, self.start + mean, np.nan),
-            "hot_sd": np.where(is_known, np.sqrt(squares / np.maximum(count - 1, 1)), np.nan),
+            "hot_sd": np.where(is_known, np.sqrt(squares / np.maximum(number - 1, 1)), np.nan),
         }
 
     def _energy(self, density: Density) -> float:
-        return float(density.energy(self.task.energy_of)) - self.task.reference_energy
+        return float(density.energy(self.reference.energy_of)) - self.reference.energy

@@ -8,52 +8,24 @@ number of chains or on the machine's cores: one chain is always one program.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
-from mintmc.data import Batch, Batching, Fresh, Rows, open_batches
-from mintmc.energy import Density
-from mintmc.kernels.base import Info, Kernel
+from mintmc import count, statistics
+from mintmc.compiled import identity
+from mintmc.data import Batch, Batching, Rows, open_batches
+from mintmc.kernels.base import Kernel
 from mintmc.proposals import Tuning
-from mintmc.result.tree import STATISTICS
-from mintmc.run import adapt, count
+from mintmc.run import adapt
+from mintmc.statistics import Info
 
-
-class Record(NamedTuple):
-    """What is kept of a stretch of draws, with a leading axis of draws."""
-
-    numbers: Array  # theta, then STATISTICS: one write instead of five
-    data_touched: Array | count.Count | None
-    density: Density | None
-    extras: dict[str, Array]
-    snapshot: dict[str, Array]
-
-    @classmethod
-    def of(cls, theta: Array, info: Info) -> Record:
-        """The record of one draw."""
-        statistics = jnp.stack([getattr(info, name) for name in STATISTICS]).astype(theta.dtype)
-        numbers = jnp.concatenate([theta, statistics])
-        return cls(numbers, info.data_touched, info.density, info.extras, info.snapshot)
-
-    @property
-    def theta(self) -> Array:
-        """The states."""
-        return self.numbers[..., : -len(STATISTICS)]
-
-    @property
-    def touched(self) -> np.ndarray:
-        """Data read for each draw, on the host."""
-        return count.total(self.data_touched)
-
-    @property
-    def statistics(self) -> Array:
-        """``STATISTICS``, in their order."""
-        return self.numbers[..., -len(STATISTICS) :]
+_STEPS_AT_ONCE = 512
+_NUMBERS_AT_ONCE = 2**18
 
 
 class Totals(NamedTuple):
@@ -63,110 +35,165 @@ class Totals(NamedTuple):
     touched: count.Count
 
 
-class Programs(NamedTuple):
-    """Functions of one chain, ready to be compiled. ``first`` and ``last`` count draws (steps of warm-up)."""
+@dataclass(frozen=True)
+class Programs:
+    """Functions of one chain, ready to be compiled; ``first`` and ``last`` count draws (steps of warm-up).
 
-    init: Callable[[Array, Array, Rows], Any]  # key, theta, rows -> state
-    warm: Callable[..., tuple[Any, adapt.Adaptation, Totals]]
-    draw: Callable[..., tuple[Any, Record]]
+    Parameters
+    ----------
+    kernel, batching
+        One step, and how its batches are drawn.
+    thin, capacity
+        Steps of a draw, and draws that one call records at most.
+    warmup
+        Steps of warm-up.
+    dim
+        The number of parameters.
+    """
 
+    kernel: Kernel
+    batching: Batching
+    thin: int
+    capacity: int
+    warmup: int
+    dim: int
 
-def build(kernel: Kernel, batching: Batching, thin: int, capacity: int, warmup: int, dim: int) -> Programs:
-    """The programs that run ``kernel`` for at most ``capacity`` draws at a time."""
-    ends = jnp.asarray(adapt.window_ends(warmup))
-    block = max(1, min(512, 2**18 // (thin * dim)))
-    # Steps of a draw that are made at once: all, unless their rows, read from disk, would take too much memory.
-    together = thin
-    if isinstance(batching, Fresh):
-        at_once = batching.steps_at_once(kernel.batches)
-        block = max(1, min(block, at_once // thin))
-        together = max(steps for steps in range(1, min(thin, at_once) + 1) if thin % steps == 0)
+    def identity_of(self, program: str) -> Any:
+        """Something hashable that tells a program from others: another warm-up is no other program of draws."""
+        depends: dict[str, tuple[Any, ...]] = {
+            "init": (),
+            "warm": (self._block, self.warmup),
+            "draw": (self._block, self._together, self.thin, self.capacity),
+        }
+        return program, identity((self.kernel, self.batching, *depends[program]))
 
-    def read(key: Array, number: Array, steps: int) -> dict[str, Rows]:
-        assert isinstance(batching, Fresh)
-        return batching.tickets(key, number, steps, kernel.batches)
+    def init(self, key: Array, theta: Array, rows: Rows) -> Any:
+        """The first state."""
+        return self.kernel.init(theta, self._batch(self._first_noise(key)[1], rows))
 
-    def noise_of_step(key: Array) -> tuple[Any, Any]:
-        keys = jax.random.split(key, 1 + len(kernel.batches))
-        tickets = {role: batching.ticket(k) for role, k in zip(kernel.batches, keys[1:], strict=True)}
-        return kernel.randomness(keys[0]), tickets
+    def warm(
+        self, state: Any, adaptation: Any, key: Array, first: Array, last: Array, rows: Rows
+    ) -> tuple[Any, Any, Totals]:
+        """Steps of warm-up, from each of which the adaptation learns."""
+        kernel, ends = self.kernel, jnp.asarray(adapt.window_ends(self.warmup))
 
-    def noise_of(key: Array, number: Array, steps: int, with_rows: bool = True) -> tuple[Any, Any]:
-        numbers = number * steps + jnp.arange(steps)
-        noise, tickets = jax.vmap(lambda step: noise_of_step(jax.random.fold_in(key, step)))(numbers)
-        if isinstance(batching, Fresh):
-            tickets = read(key, number, steps) if with_rows else numbers
-        return noise, tickets
-
-    def first_noise(key: Array) -> tuple[Any, Any]:
-        noise, tickets = noise_of_step(key)
-        if isinstance(batching, Fresh):
-            tickets = jax.tree.map(lambda leaf: leaf[0], read(key, jnp.zeros((), jnp.int32), 1))
-        return noise, tickets
-
-    def batch_of(tickets: dict[str, Any], rows: Rows) -> Batch:
-        return open_batches(kernel.batches, batching, rows, tickets)
-
-    def advance(noise: Any, state: Any, rows: Rows, tuning: Tuning | None) -> tuple[Any, Info]:
-        return kernel.advance(noise[0], state, batch_of(noise[1], rows), tuning)
-
-    def init(key: Array, theta: Array, rows: Rows) -> Any:
-        return kernel.init(theta, batch_of(first_noise(key)[1], rows))
-
-    def warm(state, adaptation, key, first, last, rows):
-        def body(i, noise, carry):
+        def body(i: Array, noise: Any, carry: tuple[Any, Any, Totals]) -> tuple[Any, Any, Totals]:
             state, adaptation, totals = carry
-            state, info = advance(noise, state, rows, adapt.tuning(adaptation, final=False))
+            state, info = self._advance(noise, state, rows, adapt.tuning(adaptation, final=False))
             if kernel.proposal is not None:
                 adaptation = adapt.update(adaptation, kernel.proposal, *kernel.learns_from(state, info), ends[i])
             return state, adaptation, _add(totals, info)
 
-        return _loop(partial(noise_of, key), first, last, block, 1, body, (state, adaptation, _no_totals()))
+        nothing = Totals(count.nothing(), count.nothing())
+        return _loop(partial(self._noise, key), first, last, self._block, 1, body, (state, adaptation, nothing))
 
-    def draw(state, tuning, key, first, last, rows):
-        one = partial(advance, rows=rows, tuning=tuning)
+    def draw(
+        self, state: Any, tuning: Tuning | None, key: Array, first: Array, last: Array, rows: Rows
+    ) -> tuple[Any, Info]:
+        """Draws, each of ``thin`` steps, and what is recorded of them."""
+        declared, thin, together = self.kernel.statistics, self.thin, self._together
+        one = partial(self._advance, rows=rows, tuning=tuning)
 
-        def several(noise, state):
+        def several(noise: Any, state: Any) -> tuple[Any, Info]:
             """Steps whose rows are read together, fewer than a draw has."""
-            tickets = read(key, noise[1][0] // together, together)
-            return _summed(one, (noise[0], tickets), state, together)
+            tickets = self._read(key, noise[1][0] // together, together)
+            return self._summed(one, (noise[0], tickets), state, together)
 
-        def body(i, noise, carry):
+        def body(i: Array, noise: Any, carry: tuple[Any, Info]) -> tuple[Any, Info]:
             state, record = carry
             if thin == 1:
                 state, sums = one(noise, state)
             elif together < thin:
                 noise = jax.tree.map(lambda leaf: leaf.reshape(-1, together, *leaf.shape[1:]), noise)
-                state, sums = _summed(several, noise, state, thin // together)
+                state, sums = self._summed(several, noise, state, thin // together)
             else:
-                state, sums = _summed(one, noise, state, thin)
-            info = _averaged(sums, thin)
-            new = Record.of(kernel.position(state), info)
+                state, sums = self._summed(one, noise, state, thin)
+            info = statistics.reduce(declared, sums, thin)
+            new = statistics.packed(declared, self.kernel.position(state), info)
             put = partial(jax.lax.dynamic_update_index_in_dim, index=i - first, axis=0)
             return state, jax.tree.map(put, record, new)
 
-        def example() -> Record:
-            after, info = advance(first_noise(key), state, rows, tuning)
-            return Record.of(kernel.position(after), info if thin == 1 else _counted(info))
+        def example() -> Info:
+            after, info = one(self._first_noise(key), state)
+            info = info if thin == 1 else statistics.begin(declared, info)
+            return statistics.packed(declared, self.kernel.position(after), info)
 
         shapes = jax.eval_shape(example)
-        empty = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), shapes)
-        of_block = partial(noise_of, key, with_rows=together == thin)
-        return _loop(of_block, first, last, block, thin, body, (state, empty))
+        empty = jax.tree.map(lambda leaf: jnp.zeros((self.capacity, *leaf.shape), leaf.dtype), shapes)
+        of_block = partial(self._noise, key, with_rows=together == thin)
+        return _loop(of_block, first, last, self._block, thin, body, (state, empty))
 
-    return Programs(init, warm, draw)
+    @property
+    def _block(self) -> int:
+        """Draws whose randomness is drawn at once."""
+        block = max(1, min(_STEPS_AT_ONCE, _NUMBERS_AT_ONCE // (self.thin * self.dim)))
+        if not self.batching.by_block:
+            return block
+        return max(1, min(block, self.batching.steps_at_once(self.kernel.batches) // self.thin))
+
+    @property
+    def _together(self) -> int:
+        """Steps of a draw that are made at once: all, unless their rows would take too much memory."""
+        if not self.batching.by_block:
+            return self.thin
+        at_once = self.batching.steps_at_once(self.kernel.batches)
+        return max(steps for steps in range(1, min(self.thin, at_once) + 1) if self.thin % steps == 0)
+
+    def _read(self, key: Array, number: Array, steps: int) -> dict[str, Rows]:
+        return self.batching.tickets(key, number, steps, self.kernel.batches)
+
+    def _noise_of_step(self, key: Array) -> tuple[Any, Any]:
+        roles = self.kernel.batches
+        keys = jax.random.split(key, 1 + len(roles))
+        tickets = {role: self.batching.ticket(k) for role, k in zip(roles, keys[1:], strict=True)}
+        return self.kernel.randomness(keys[0]), tickets
+
+    def _noise(self, key: Array, number: Array, steps: int, with_rows: bool = True) -> tuple[Any, Any]:
+        """The randomness of a block of steps, and their batches (``with_rows``) or the numbers of the steps."""
+        numbers = number * steps + jnp.arange(steps)
+        noise, tickets = jax.vmap(lambda step: self._noise_of_step(jax.random.fold_in(key, step)))(numbers)
+        if self.batching.by_block:
+            tickets = self._read(key, number, steps) if with_rows else numbers
+        return noise, tickets
+
+    def _first_noise(self, key: Array) -> tuple[Any, Any]:
+        noise, tickets = self._noise_of_step(key)
+        if self.batching.by_block:
+            tickets = jax.tree.map(lambda leaf: leaf[0], self._read(key, jnp.zeros((), jnp.int32), 1))
+        return noise, tickets
+
+    def _batch(self, tickets: dict[str, Any], rows: Rows) -> Batch:
+        return open_batches(self.kernel.batches, self.batching, rows, tickets)
+
+    def _advance(self, noise: Any, state: Any, rows: Rows, tuning: Tuning | None) -> tuple[Any, Info]:
+        return self.kernel.advance(noise[0], state, self._batch(noise[1], rows), tuning)
+
+    def _summed(self, advance: Callable[[Any, Any], Any], noise: Any, state: Any, steps: int) -> tuple[Any, Info]:
+        """So many steps, and what they report summed up."""
+        declared = self.kernel.statistics
+        at = partial(jax.tree.map, lambda leaf, i: leaf[i])
+
+        def one(i: Array, carry: tuple[Any, Info]) -> tuple[Any, Info]:
+            state, sums = carry
+            state, info = advance(at(noise, jax.tree.map(lambda _: i, noise)), state)
+            return state, statistics.merge(declared, sums, info)
+
+        state, info = advance(at(noise, jax.tree.map(lambda _: 0, noise)), state)
+        return jax.lax.fori_loop(1, steps, one, (state, statistics.begin(declared, info)))
 
 
-def _loop(noise_of, first, last, block, thin, body, carry):
+def _loop(
+    noise_of: Callable[..., Any], first: Array, last: Array, block: int, thin: int, body: Callable[..., Any], carry: Any
+) -> Any:
     """Run ``body(i, noise, carry)`` for draws first <= i < last, with noise drawn a block at a time."""
 
-    def run_block(j, carry):
+    def run_block(j: Array, carry: Any) -> Any:
         start = j * block
         noise = noise_of(j, block * thin)
         if thin > 1:
             noise = jax.tree.map(lambda leaf: leaf.reshape(block, thin, *leaf.shape[1:]), noise)
 
-        def run_one(i, carry):
+        def run_one(i: Array, carry: Any) -> Any:
             here = partial(jax.lax.dynamic_index_in_dim, index=i - start, keepdims=False)
             return body(i, jax.tree.map(here, noise), carry)
 
@@ -175,53 +202,8 @@ def _loop(noise_of, first, last, block, thin, body, carry):
     return jax.lax.fori_loop(first // block, (last + block - 1) // block, run_block, carry)
 
 
-def _summed(advance, noise, state, steps):
-    """So many steps, and what they report summed up."""
-    at = partial(jax.tree.map, lambda leaf, i: leaf[i])
-
-    def one(i, carry):
-        state, sums = carry
-        state, info = advance(at(noise, jax.tree.map(lambda _: i, noise)), state)
-        return state, _merge(sums, info)
-
-    state, info = advance(at(noise, jax.tree.map(lambda _: 0, noise)), state)
-    return jax.lax.fori_loop(1, steps, one, (state, _counted(info)))
-
-
-def _counted(info: Info) -> Info:
-    """The same with data counted as sums are."""
-    if info.data_touched is None or isinstance(info.data_touched, count.Count):
-        return info
-    return info._replace(data_touched=count.add(count.nothing(), info.data_touched))
-
-
-def _averaged(sums, thin):
-    """What is reported of one draw: counts add up over its ``thin`` steps, everything else is averaged."""
-    if thin == 1:
-        return sums
-    extras = {name: v if jnp.issubdtype(v.dtype, jnp.integer) else v / thin for name, v in sums.extras.items()}
-    return sums._replace(
-        acceptance_rate=sums.acceptance_rate / thin, log_ratio_noise=sums.log_ratio_noise / thin, extras=extras
-    )
-
-
-def _merge(before: Info, now: Info) -> Info:
-    touched: Any = before.data_touched
-    if now.data_touched is not None:
-        touched = count.add(touched, now.data_touched)
-    return now._replace(
-        acceptance_rate=before.acceptance_rate + now.acceptance_rate,
-        log_ratio_noise=before.log_ratio_noise + now.log_ratio_noise,
-        is_defined=before.is_defined & now.is_defined,
-        data_touched=touched,
-        extras=jax.tree.map(jnp.add, before.extras, now.extras),
-    )
-
-
-def _no_totals() -> Totals:
-    return Totals(count.nothing(), count.nothing())
-
-
 def _add(totals: Totals, info: Info) -> Totals:
-    touched = totals.touched if info.data_touched is None else count.add(totals.touched, info.data_touched)
-    return Totals(count.add_rate(totals.acceptance, info.acceptance_rate), touched)
+    touched = totals.touched
+    if "data_touched" in info:
+        touched = count.add(touched, info["data_touched"])
+    return Totals(count.add_rate(totals.acceptance, info["acceptance_rate"]), touched)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from contextlib import ExitStack
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,36 +15,35 @@ import numpy as np
 
 from mintmc import check
 from mintmc.posterior import Posterior
-from mintmc.proposals import Custom
-from mintmc.result.tree import RunFacts, build_tree
-from mintmc.run.audit_run import audit_run
-from mintmc.run.chains import ChainRun
 from mintmc.run.clock import Clock
+from mintmc.run.driver import Driver
 from mintmc.run.initial import PerChain, Start, initial_states, is_one_point, starts_apart
-from mintmc.run.interrupt import Interrupt
-from mintmc.run.lane import Purpose, Session, Task, cores, key_of, workers
-from mintmc.run.outline import outline
+from mintmc.run.keys import Purpose, key_of
 from mintmc.run.processes import agree, check_sharers, join_parts, own_chains, part_path, wait_for_all
 from mintmc.run.progress import Display
-from mintmc.run.rounds import LadderRun
-from mintmc.samplers import MINTEE, EquiEnergy, MetropolisHastings, Sampler
-from mintmc.samplers.base import check_has_data, check_sampler
+from mintmc.run.protocol import Sampler
+from mintmc.run.task import Task
 from mintmc.store.encode import decode, is_readable
+from mintmc.store.keeper import Follower, Keeper, Memory, Saver
 from mintmc.store.lock import locked
 from mintmc.store.provenance import differences, machines_of, provenance
-from mintmc.store.run_store import RunStore, is_new, open_run, read_record, verify
-from mintmc.store.saver import Saver
+from mintmc.store.run_store import is_new, open_run, read_record, verify
 
 if TYPE_CHECKING:
-    import xarray
+    from xarray import DataTree
 
 _MOST_CHAINS = 2**16
 """Far more than anyone could run."""
+_PARTS = ("check", "target_temperature", "start_temperature", "plan")
+
+
+class Interrupted(UserWarning):
+    """A run was stopped before all its draws were made."""
 
 
 def sample(
     posterior: Posterior,
-    sampler: Sampler | EquiEnergy | MINTEE,
+    sampler: Sampler,
     *,
     init: Any,
     draws: int = 1000,
@@ -55,7 +54,7 @@ def sample(
     out: str | Path | None = None,
     progress: bool = True,
     audit: bool = True,
-) -> xarray.DataTree:
+) -> DataTree:
     """Draw from a posterior.
 
     Parameters
@@ -81,13 +80,13 @@ def sample(
         The same seed gives the same draws, on any number of cores.
     out
         Path of a run store (Zarr): draws and statistics are streamed to it, in memory that does not grow with
-        their number. The same call again goes on with an unfinished run, or with a larger ``draws``. None keeps
-        everything in memory.
+        their number. The same call again goes on with an unfinished run, or with a larger ``draws``; with a smaller
+        one it returns that many. None keeps everything in memory.
     progress
         Show a progress bar.
     audit
-        Compare some moves of a run on batches with all data when it is finished, for ``diagnose``: a few dozen passes
-        over all data (fewer where n is large), counted as ``data_touched_audit``.
+        Compare some moves of a run on batches with all data, after warm-up and when it is finished, for ``diagnose``: a
+        few dozen passes over all data (fewer where n is large), counted as ``data_touched_audit``.
 
     Returns
     -------
@@ -110,96 +109,34 @@ def sample(
     thin = check.integer("thin", thin, 1)
     seed = check.integer("seed", seed, 0, 2**32 - 1)
     check.integer("draws * thin", draws * thin, 1, most=check.LARGEST_COUNT)
-    out = None if out is None else check.folder("out", out)
+    out = None if out is None else Path(check.folder("out", out))
     progress = check.flag("progress", progress)
     audit = check.flag("audit", audit)
     check.instance("posterior", posterior, Posterior, "a mintmc.Posterior")
     check_sampler(sampler)
-    with ExitStack() as held:
-        return _sample(held, posterior, sampler, init, draws, warmup, chains, thin, seed, out, progress, audit)
-
-
-def _sample(held, posterior, sampler, init, draws, warmup, chains, thin, seed, out, progress, audit) -> xarray.DataTree:
-    """The same with arguments that were checked; ``held`` lets go of the locks at the end."""
     clock = Clock()
-    task = _task(posterior, sampler, init, chains, seed, draws, warmup, thin)
-    thetas, unravel = task.thetas, task.unravel
-    processes = jax.process_count()
-    if processes > chains and _passes_over_all(task):
-        task, processes = task._replace(sharers=check_sharers()), 1  # all make the same run
-    record: dict[str, Any] = {}
-    if out is not None or jax.process_count() > 1:
-        settings = {"chains": chains, "warmup": warmup, "thin": thin, "seed": seed, "processes": processes}
-        settings["apart"] = starts_apart(init)
-        record = provenance(posterior, sampler, [unravel(theta) for theta in thetas], **settings)
+    task = _shared(_task(posterior, sampler, init, chains, seed, draws, warmup, thin), sampler, out)
+    record = {} if out is None and jax.process_count() == 1 else _record(task, sampler, init, chains)
     if jax.process_count() > 1:
-        agree({**record, "draws": draws, "out": out and Path(out).name})
+        agree({**record, "draws": draws, "out": out and out.name})
     done = None if out is None else _stored(out, record)
-    if done and done["drawn"] >= draws and (done.get("audited") or not audit):
+    if out is not None and done is not None and _is_finished(done, draws, audit):
         verify(out)
-        return open_run(out)
-    if processes > 1:
-        own = _own_chains(task, chains, out)
-        task = task._replace(thetas=[thetas[chain] for chain in own], first_chain=own.start)
-    here = out if out is None or processes == 1 else part_path(out, jax.process_index())
-    if here is not None and task.crew.writes:
-        for place in {here, out} if jax.process_index() == 0 else {here}:
-            held.enter_context(locked(Path(place)))
-    if here is not None:
-        _stored(here, record)  # once more: nobody else writes to it any longer
-    task.crew.meet("checked")  # or one would look while another makes it
-    store = RunStore(here) if here is not None and task.crew.writes else None
-    task.crew.meet("opened")
-    if here is not None and store is None:
-        store = RunStore(here, writes=False)
-    if store is not None and store.done is not None:
-        clock.add(store.done["seconds"])
-
-    before = None if store is None else store.done
-    display = Display(progress)
-    display.say(outline(task, type(sampler).__name__))
-    task = task._replace(folder=None if store is None else store.path, is_new=before is None)
-    run: ChainRun | LadderRun = (LadderRun if isinstance(task.sampler, EquiEnergy) else ChainRun)(task)
-    if (centres := getattr(run, "centres", None)) is not None:
-        display.say(centres.said())
-
-    def tree_of(run: ChainRun | LadderRun) -> xarray.DataTree:
-        temperature = task.sampler.target_temperature(posterior.n)
-        starts = np.stack([np.asarray(theta) for theta in task.thetas])
-        settings = (sampler, posterior.n, temperature, seed, warmup, thin)
-        others = {**run.facts(), "starts_apart": int(starts_apart(init))}
-        facts = RunFacts(*settings, clock.seconds(), starts, others, run.ladder_facts())
-        return build_tree(run.kept.first(run.drawn - run.saved), unravel, facts, run.saved)
-
-    machines = machines_of(before)
-    saver = Saver(store, tree_of, {**record, "draws": draws, "machines": machines}, clock, task.crew.writes)
-    with display, Interrupt() as interrupt, workers(cores(run.lanes)) as pool:
-        session = Session(pool, display, interrupt, saver)
-        run.compile(session, saver.room(draws, len(task.thetas), task.dim))
-        saver.restore(run)
-        task.crew.meet("restored")
-        clock.start("warmup")
-        run.warm_up(session)
-        clock.start("sampling")
-        run.collect(session)
-        saver.save(run)
-        clock.stop()
-        if audit and run.drawn == draws and task.crew.writes:
-            standings = run.standings()
-            phase = display.phase("audit", len(standings))
-            made = tree_of(run) if here is None else open_run(here)
-            audited = partial(display.advance, phase, 1)
-            run.audit = audit_run(posterior, standings, made, unravel, seed, audited)
-            saver.save(run)
-    if out is not None and jax.process_count() > 1:
-        wait_for_all("all are finished")
-        if processes > 1 and jax.process_index() == 0:
-            join_parts(out, {**record, "draws": draws, "warmed": warmup, "machines": machines, "audited": audit})
-        wait_for_all("parts are joined")
-    is_whole = out is None or processes == 1 or not is_new(Path(out))
-    if run.drawn < draws or not is_whole:
-        _say_interrupted(run.drawn if is_whole else 0, draws, out)
-    return tree_of(run) if out is None else open_run(out)
+        return open_run(out).isel(draw=slice(draws), missing_dims="ignore")
+    with ExitStack() as held:
+        keeper = _keeper(held, task, out, record)
+        if keeper.done is not None:
+            clock.add(keeper.done["seconds"])
+        task = replace(_own(task), folder=keeper.folder, is_new=keeper.done is None)
+        display, run = Display(progress), sampler.plan(task)
+        display.say(run.outline)
+        record |= {"draws": draws, "machines": machines_of(keeper.done)}
+        driver = Driver(task, sampler, run, keeper, record, starts_apart(init), clock, display)
+        driver.drive(audit)
+        is_whole = out is None or _join(task, out, record, audit)
+        if run.drawn < draws or not is_whole:
+            _say_interrupted(run.drawn if is_whole else 0, draws, out)
+        return driver.tree() if out is None else open_run(out)
 
 
 def resume(
@@ -211,7 +148,7 @@ def resume(
     draws: int | None = None,
     progress: bool = True,
     audit: bool = True,
-) -> xarray.DataTree:
+) -> DataTree:
     """Go on with a stored run.
 
     Parameters
@@ -256,33 +193,12 @@ def resume(
     return sample(posterior, sampler, init=init, draws=wanted, out=path, progress=progress, audit=audit, **shared)
 
 
-def _task(posterior, sampler, init, chains, seed, draws, warmup, thin) -> Task:
-    """Check everything before anything compiles."""
-    key = key_of(seed, Purpose.init)
-    thetas, unravel, example = initial_states(init, chains, key)
-    if isinstance(sampler, MINTEE):
-        check_has_data(posterior)
-        sampler = sampler.for_data(posterior.n)
-    sampler.check(posterior, example)
-    start = Start(posterior, unravel, thetas[0])
-    for theta in {theta.tobytes(): theta for theta in map(np.asarray, thetas)}.values():
-        start.check(jnp.asarray(theta))
-    if is_one_point(init) and not isinstance(getattr(sampler, "proposal", None), Custom):
-        ladder = getattr(sampler, "ladder", None)
-        temperature = sampler.target_temperature(posterior.n) if ladder is None else ladder.temperatures[-1]
-        thetas = start.dispersed(thetas, math.sqrt(temperature / max(posterior.n, 1)), key)
-    reference, read = None, 0
-    if hasattr(sampler, "ladder"):
-        at = example if sampler.reference is None else sampler.reference
-        absolute = posterior.data is None and sampler.reference is None
-        no_density = posterior.model(unravel, thetas[0].size).no_density(thetas[0].dtype)
-        reference = no_density if absolute else posterior.density(at)
-        read = posterior.n
-        if min(sampler.ladder.rows(posterior.n)) < posterior.n:
-            # In memory once more, for every row by itself; on disk each batch finds out as it is read.
-            read = read if posterior.on_disk else 2 * read
-            posterior = posterior.referenced(at)
-    return Task(posterior, sampler, thetas, unravel, reference, seed, draws, warmup, thin, read)
+def check_sampler(sampler: Any) -> None:
+    """Refuse what is no sampler."""
+    what = "a mintmc sampler such as MINT(...)"
+    check.instance("sampler", sampler, object, what)
+    if not all(callable(getattr(sampler, name, None)) for name in _PARTS):
+        raise TypeError(f"sampler must be {what}, got {check.shown(sampler)}")
 
 
 def record_of_run(path: Path) -> dict[str, Any]:
@@ -295,31 +211,95 @@ def record_of_run(path: Path) -> dict[str, Any]:
     raise ValueError(f"path must be a run of mintmc, got {path}: {found}")
 
 
-def _stored(out: str | Path, record: dict[str, Any]) -> dict[str, Any] | None:
+def _task(
+    posterior: Posterior, sampler: Sampler, init: Any, chains: int, seed: int, draws: int, warmup: int, thin: int
+) -> Task:
+    """Check everything before anything compiles."""
+    key = key_of(seed, Purpose.init)
+    thetas, example = initial_states(init, chains, key)
+    sampler.check(posterior, example)
+    target = posterior.flat(example)
+    start = Start(target)
+    for theta in {theta.tobytes(): theta for theta in map(np.asarray, thetas)}.values():
+        start.check(jnp.asarray(theta))
+    temperature = sampler.start_temperature(posterior.n)
+    if is_one_point(init) and temperature is not None:
+        thetas = start.dispersed(thetas, math.sqrt(temperature / max(posterior.n, 1)), key)
+    return Task(target, thetas, example, seed, draws, warmup, thin)
+
+
+def _shared(task: Task, sampler: Sampler, out: Path | None) -> Task:
+    """What this process makes of it, if there are several."""
+    processes = jax.process_count()
+    if processes == 1:
+        return task
+    if processes > task.chains and sampler.shares_passes and task.target.posterior.data is not None:
+        sharers = check_sharers()  # all make the same run
+        return replace(task, sharers=sharers, target=task.target.shared_by(sharers))
+    if out is None:
+        raise ValueError("out must be given where several processes share a run, got None")
+    own_chains(task.chains)
+    return replace(task, parts=processes)
+
+
+def _own(task: Task) -> Task:
+    """The chains that this process runs."""
+    if task.parts == 1:
+        return task
+    own = own_chains(task.chains)
+    return replace(task, thetas=[task.thetas[chain] for chain in own], first_chain=own.start)
+
+
+def _record(task: Task, sampler: Sampler, init: Any, chains: int) -> dict[str, Any]:
+    """What made the run, all chains of it."""
+    settings = {"chains": chains, "warmup": task.warmup, "thin": task.thin, "seed": task.seed, "processes": task.parts}
+    starts = [task.target.unravel(theta) for theta in task.thetas]
+    return provenance(task.target.posterior, sampler, starts, **settings, apart=starts_apart(init))
+
+
+def _keeper(held: ExitStack, task: Task, out: Path | None, record: dict[str, Any]) -> Keeper:
+    """Where draws go; ``held`` lets go of the locks at the end."""
+    if out is None:
+        return Memory()
+    here = out if task.parts == 1 else part_path(out, jax.process_index())
+    if task.crew.writes:
+        for place in {here, out} if jax.process_index() == 0 else {here}:
+            held.enter_context(locked(place))
+    _stored(here, record)  # once more: nobody else writes to it any longer
+    task.crew.meet("checked")  # or one would look while another makes it
+    saver = Saver(here) if task.crew.writes else None
+    task.crew.meet("opened")
+    return Follower(here) if saver is None else saver
+
+
+def _join(task: Task, out: Path, record: dict[str, Any], audit: bool) -> bool:
+    """Join what several processes have made; whether there is something whole."""
+    if jax.process_count() == 1:
+        return True
+    wait_for_all("all are finished")
+    if task.parts > 1 and jax.process_index() == 0:
+        join_parts(out, {**record, "warmed": task.warmup, "audited": audit})
+    wait_for_all("parts are joined")
+    return task.parts == 1 or not is_new(out)
+
+
+def _stored(out: Path, record: dict[str, Any]) -> dict[str, Any] | None:
     """What a store says of its run, None if it is new; refuses another run."""
-    done = None if is_new(Path(out)) else read_record(out)
+    done = None if is_new(out) else read_record(out)
     if done is not None and (found := differences(done, record)):
         raise ValueError(f"out must be a new path or the same run, got {out}, which differs: {'; '.join(found)}")
     return done
 
 
-def _passes_over_all(task: Task) -> bool:
-    """Whether every step passes over all data, and there are data."""
-    return isinstance(task.sampler, MetropolisHastings) and task.posterior.data is not None
+def _is_finished(done: dict[str, Any], draws: int, audit: bool) -> bool:
+    """Whether a store has all that is asked for."""
+    return done["drawn"] > draws or (done["drawn"] == draws and (done.get("audited") or not audit))
 
 
-def _own_chains(task: Task, chains: int, out: str | Path | None) -> range:
-    if out is None:
-        raise ValueError("out must be given where several processes share a run, got None")
-    if getattr(task.sampler, "share_rings", False):
-        raise ValueError("share_rings must be False where several processes share a run, got True")
-    return own_chains(chains)
-
-
-def _say_interrupted(drawn: int, draws: int, out: str | Path | None) -> None:
+def _say_interrupted(drawn: int, draws: int, out: Path | None) -> None:
     message = f"interrupted: {drawn} of {draws} draws were made"
     if out is not None:
         message += f" and saved; mintmc.resume({str(out)!r}, posterior) goes on"
     if drawn == 0:
         raise KeyboardInterrupt(message)
-    warnings.warn(message, stacklevel=4)
+    warnings.warn(message, Interrupted, stacklevel=3)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+_OVERHEAD = 200
+"""Of a step that reads next to nothing, in rows."""
+
 
 class Round(NamedTuple):
     """What is done between two extensions of the rings, or a part of it."""
@@ -21,6 +24,30 @@ class Round(NamedTuple):
     def work(self) -> int:
         """Draws and steps of warm-up that each chain makes in it, over all rungs."""
         return (self.last - self.first) * (len(self.drawing) + (self.warming is not None))
+
+
+class Costs(NamedTuple):
+    """About how long the parts of a round take, in rows read."""
+
+    rows: list[int]  # of a step, by rung
+    steps: list[int]  # of a draw, by rung
+
+    def of_step(self, rung: int) -> int:
+        """A step of warm-up."""
+        return _OVERHEAD + self.rows[rung]
+
+    def of_draw(self, rung: int) -> int:
+        """A draw."""
+        return self.of_step(rung) * self.steps[rung]
+
+    def of_round(self, r: Round) -> int:
+        """What each chain does in a round."""
+        warming = 0 if r.warming is None else self.of_step(r.warming)
+        return (r.last - r.first) * (warming + sum(self.of_draw(rung) for rung in r.drawing))
+
+    def of_draws(self, draws: int) -> int:
+        """Draws of all rungs of a chain."""
+        return draws * sum(self.of_draw(rung) for rung in range(len(self.rows)))
 
 
 def warmup_rounds(rungs: int, warmup: int, feed: int, length: int) -> list[Round]:

@@ -1,55 +1,79 @@
-"""What every sampler is: frozen settings that are checked against a posterior and build a kernel for it."""
+"""What samplers share: how their settings are checked against a posterior, and how a kernel becomes a run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Protocol
 
 import jax
-from jax import Array
 
 from mintmc import check
-from mintmc.energy import Model, Tempered
+from mintmc.compiled import identity
+from mintmc.control import Controlled
+from mintmc.energy import Tempered
 from mintmc.kernels.base import Kernel
-from mintmc.posterior import Params, Posterior, flatten
-from mintmc.proposals import Custom, Proposal, initial_scale
+from mintmc.posterior import FlatTarget, Params, Posterior, flatten
+from mintmc.proposals import Proposal, initial_scale
+from mintmc.proposals.tuning import LAPLACE
+from mintmc.run.chains import ChainRun
+from mintmc.run.protocol import Sampler
+from mintmc.run.task import Task
+from mintmc.samplers.centred import Centred, Plan
 
-_PARTS = ("batching", "check", "target_temperature", "kernel")
 _PROPOSALS = "RandomWalk, Langevin, Hamiltonian or Custom"
 
 
-class Sampler(Protocol):
-    """Settings of a sampler."""
+class KernelSampler(Sampler, Protocol):
+    """A sampler whose run is independent chains of one kernel."""
 
-    @property
-    def batching(self) -> str:
-        """How batches are drawn: "shuffled", "uniform", or "none" if all data are read in their own order."""
-        ...
+    batching: Any = "none"  # how batches are drawn: "none" if all data are read in their own order
 
-    def check(self, posterior: Posterior, params: Params) -> None:
-        """Refuse settings that do not fit the posterior or its parameters."""
-        ...
-
-    def target_temperature(self, n: int) -> float:
-        """The temperature of the distribution that its draws come from."""
-        ...
-
-    def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
+    def kernel(self, target: FlatTarget) -> Kernel:
         """The kernel of one chain."""
         ...
 
+    def plan(self, task: Task) -> ChainRun:
+        """Independent chains, around centres if the sampler needs them."""
+        name, asked = type(self).__name__, centre_plan(self, task)
+        if asked is None:
+            return ChainRun(task, kernel_of(self, task.target), name, batching=self.batching)
+        centres = Centred(task, asked)
+        return ChainRun(centres.task, centres.kernel, name, batching=self.batching, centres=centres)
 
-def check_sampler(sampler: Any) -> None:
-    """Refuse what is no sampler."""
-    what = "a mintmc sampler such as MINT(...)"
-    check.instance("sampler", sampler, object, what)
-    if not hasattr(sampler, "for_data") and not all(hasattr(sampler, name) for name in _PARTS):
-        raise TypeError(f"sampler must be {what}, got {check.shown(sampler)}")
+
+def kernel_of(sampler: KernelSampler, target: FlatTarget) -> Kernel:
+    """The kernel of a sampler for a target: one object for equal samplers, so that nothing is compiled twice."""
+    kernel: Kernel = target.compiled(("kernel", identity(sampler)), lambda: sampler.kernel(target))
+    return kernel
 
 
-def on_vectors(proposal: Proposal, unravel: Callable, ravel: Callable) -> Proposal:
-    """The proposal between flat vectors; only a custom one must be told how."""
-    return proposal.on_vectors(unravel, ravel) if isinstance(proposal, Custom) else proposal
+def centre_plan(sampler: Any, task: Task) -> Plan | None:
+    """What a sampler asks of its centres: control variates, or the curvature for its proposal; None if nothing."""
+    control, proposal = getattr(sampler, "control", None), getattr(sampler, "proposal", None)
+    if control is None and (proposal is None or proposal.preconditioner != LAPLACE):
+        return None
+    target, size = task.target, getattr(sampler, "batch_size", None)
+    kind = Tempered if control is None else Controlled
+
+    def kernel(batch_size: int | None) -> Kernel:
+        same = sampler if batch_size == size else replace(sampler, batch_size=batch_size)
+        return kernel_of(same, target)
+
+    tempered = kind(target.model, sampler.target_temperature(target.n), sampler.temper)
+    moves = None if proposal is None else on_vectors(proposal, target)
+    # Only batches whose size was left open can be chosen.
+    size = size if hasattr(sampler, "batch_size") else target.n
+    return Plan(tempered, moves, control, size, kernel)
+
+
+def on_vectors(proposal: Proposal, target: FlatTarget) -> Proposal:
+    """The proposal between flat vectors."""
+    return proposal.on_vectors(target.unravel, target.ravel)
+
+
+def start_temperature(proposal: Proposal, temperature: float) -> float | None:
+    """At which chains start around one ``init``: a proposal of the user's own may know only some states."""
+    return temperature if proposal.starts_apart else None
 
 
 def check_has_data(posterior: Posterior) -> None:
@@ -68,7 +92,7 @@ def check_settings(sampler: Any) -> None:
 def check_proposal_kind(proposal: Any) -> None:
     """Refuse what is no proposal."""
     check.instance("proposal", proposal, object, _PROPOSALS)
-    if not all(hasattr(proposal, name) for name in ("move", "noise", "step_size", "uses_gradient")):
+    if not all(hasattr(proposal, name) for name in ("move", "randomness", "step_size", "uses_gradient")):
         raise TypeError(f"proposal must be {_PROPOSALS}, got {check.shown(proposal)}")
 
 
@@ -80,8 +104,7 @@ def check_temper_fits(temper: str | None, posterior: Posterior) -> None:
 
 def check_proposal_fits(proposal: Any, posterior: Posterior, params: Params) -> None:
     """Refuse a proposal that cannot move these params."""
-    if isinstance(proposal, Custom):
-        proposal.check_against(params)
+    proposal.check_against(params)
     initial_scale(proposal.preconditioner, flatten(params, "init")[0].size, float)
     if proposal.uses_gradient:
         check_differentiable(f"proposal {type(proposal).__name__}", posterior, params)
@@ -91,8 +114,7 @@ def check_proposal_fits(proposal: Any, posterior: Posterior, params: Params) -> 
 
 def check_differentiable(what: str, posterior: Posterior, params: Params) -> None:
     """Refuse a log density without a gradient; ``what`` needs it."""
-    theta, unravel = flatten(params, "init")
-    model = posterior.model(unravel, theta.size)
+    theta, model = flatten(params, "init")[0], posterior.flat(params).model
     try:
         posterior.check_functions(params, "init")
     except TypeError as error:

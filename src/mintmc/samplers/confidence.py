@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from jax import Array
 
 from mintmc import check
+from mintmc.acceptance.base import AcceptanceTest
 from mintmc.acceptance.confidence import INEQUALITIES, Confidence
 from mintmc.acceptance.proxy import Proxy
-from mintmc.energy import Model
-from mintmc.kernels.base import Kernel
-from mintmc.posterior import Params, Posterior, check_alike, flatten
+from mintmc.posterior import FlatTarget, Params, Posterior, check_alike, flatten
 from mintmc.proposals import Proposal, RandomWalk
-from mintmc.samplers.growing import check_growing, check_growing_fits, growing_kernel
+from mintmc.samplers.growing import GrowingSampler, check_growing, check_growing_fits
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class TaylorProxy:
 
 
 @dataclass(frozen=True)
-class ConfidenceMH:
+class ConfidenceMH(GrowingSampler):
     """MHSUBLHD, the confidence sampler (Bardenet et al. 2014): decided by concentration bounds.
 
     The acceptance probability is within ``delta`` of Metropolis-Hastings' own. Without a proxy nearly all data are
@@ -80,15 +79,16 @@ class ConfidenceMH:
     0
     """
 
-    bound: Callable[[Params, Params], Array] | str | None = None
     batch_size: int = 100
+    _: KW_ONLY
+    temperature: float = 1.0
+    proposal: Proposal = field(default_factory=RandomWalk)
+    bound: Callable[[Params, Params], Array] | str | None = None
     growth: float = 2.0
     delta: float = 0.01
     power: float = 2.0
     inequality: str = "bernstein-serfling"
     proxy: TaylorProxy | None = None
-    temperature: float = 1.0
-    proposal: Proposal = field(default_factory=RandomWalk)
     published: bool = False
     temper: str = "posterior"
     batching: str = "shuffled"
@@ -121,13 +121,9 @@ class ConfidenceMH:
         elif callable(self.bound):
             check.scalar("bound", self.bound, params, params)
 
-    def target_temperature(self, n: int) -> float:
-        """The temperature of the distribution that its draws come from."""
-        return float(self.temperature)
-
-    def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
-        """The kernel of one chain."""
-        bound, proxy = None, None
+    def test(self, target: FlatTarget) -> tuple[AcceptanceTest, int]:
+        """The test by concentration bounds, and the rows that it reads at a time."""
+        bound, proxy, unravel = None, None, target.unravel
         if callable(self.bound):
             given = self.bound
             bound = lambda here, there: given(unravel(here), unravel(there))  # noqa: E731
@@ -137,10 +133,7 @@ class ConfidenceMH:
                 None if centre is None else flatten(centre, "centre")[0],
                 lambda here, there, centre: remainder(unravel(here), unravel(there), unravel(centre)),
                 self.proxy.every,
+                target.n,
             )
-        test = Confidence(
-            self.batch_size, self.growth, self.delta, self.power, self.inequality, bound, proxy, self.published
-        )
-        # Its decisions rest on bounds of the model, whose violations are counted: there is no noise to audit.
-        built = growing_kernel(self, test, self.batch_size, model, theta, unravel, ravel)._replace(moves={})
-        return built if proxy is None else built._replace(init_touched=proxy.passes * model.n)
+        settings = (self.batch_size, self.growth, self.delta, self.power, self.inequality)
+        return Confidence(*settings, bound, proxy, self.published), self.batch_size

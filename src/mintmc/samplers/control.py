@@ -38,6 +38,15 @@ def needs_laplace(proposal: Any) -> bool:
     return isinstance(given, str) and given == LAPLACE
 
 
+def check_without_laplace(proposal: Any) -> None:
+    """Refuse a proposal that must know the curvature at one mode, where there may be many."""
+    if needs_laplace(proposal):
+        raise ValueError(
+            "preconditioner must be None, 'diagonal', 'dense' or an array on a ladder, whose rungs see many modes, "
+            f"got {LAPLACE!r}"
+        )
+
+
 def check_control_fits(control: Taylor, proposal: Any, posterior: Posterior, params: Params) -> None:
     """Refuse a centre of another form, and a log-likelihood that has not the derivatives that are needed."""
     check_counted(posterior)

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+import math
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from itertools import pairwise
 from typing import Any
 
-from jax import Array
+import jax.numpy as jnp
 
 from mintmc import check
 from mintmc.data import BATCHINGS
-from mintmc.energy import TEMPERS, Density, Model
-from mintmc.kernels import equi_energy
-from mintmc.kernels.base import Kernel
-from mintmc.ladder.ladder import MOST_RUNGS, Ladder
-from mintmc.ladder.rings import QuantileRings, RingRule, SpacedRings, check_rings, ring_count, subset_size
+from mintmc.energy import TEMPERS
+from mintmc.kernels.equi_energy import EquiEnergyKernel, Rung
+from mintmc.ladder.ladder import Ladder
+from mintmc.ladder.reference import Reference
+from mintmc.ladder.rings import QuantileRings, RingRule, SpacedRings, check_rings, fixed_edges, ring_count, subset_size
 from mintmc.posterior import Params, Posterior, check_alike, check_counted, flatten
-from mintmc.proposals import Langevin, Proposal, RandomWalk
-from mintmc.samplers.base import check_proposal_fits, check_settings, check_temper_fits, on_vectors
+from mintmc.proposals import Proposal, RandomWalk
+from mintmc.run.protocol import Sampler
+from mintmc.run.rounds import RoundRun
+from mintmc.run.rung_rings import RungRings
+from mintmc.run.task import Task
+from mintmc.samplers.base import (
+    check_proposal_fits,
+    check_settings,
+    check_temper_fits,
+    on_vectors,
+    start_temperature,
+)
+from mintmc.samplers.control import check_without_laplace
 
 
 @dataclass(frozen=True)
-class EquiEnergy:
+class EquiEnergy(Sampler):
     """The equi-energy sampler of Kou, Zhou & Wong (2006); on a ladder with mini-batches, MINTEE.
 
     Rungs start one after the other, the hottest first. Each moves locally or jumps to a past state of the hotter rung
@@ -74,6 +87,7 @@ class EquiEnergy:
     """
 
     ladder: Ladder
+    _: KW_ONLY
     proposal: Proposal = field(default_factory=RandomWalk)
     jump_probability: float | Sequence[float] = 0.1
     rings: RingRule = field(default_factory=QuantileRings)
@@ -107,13 +121,10 @@ class EquiEnergy:
         """Refuse settings that do not fit the posterior or its parameters."""
         self.ladder.check_against(posterior.n)
         check_counted(posterior)
+        check_without_laplace(self.proposal)
         check_proposal_fits(self.proposal, posterior, params)
         check_reference(self.reference, params)
         check_temper_fits(self.temper, posterior)
-
-    def target_temperature(self, n: int) -> float:
-        """The temperature of the distribution that its draws come from."""
-        return 1.0
 
     @property
     def jump_probabilities(self) -> tuple[float, ...]:
@@ -126,122 +137,72 @@ class EquiEnergy:
             got = check.shown(values)
             raise ValueError(f"{name} must have one entry for each of {len(self.ladder)} rungs, got {got}")
 
-    def kernel(
-        self,
-        model: Model,
-        theta: Array,
-        unravel: Callable,
-        ravel: Callable,
-        *,
-        reference: Density,
-        rung: int,
-    ) -> Kernel:
+    def start_temperature(self, n: int) -> float | None:
+        """That of the hottest rung."""
+        return start_temperature(self.proposal, self.ladder.temperatures[-1])
+
+    def plan(self, task: Task) -> RoundRun:
+        """Rungs in rounds."""
+        if self.share_rings and task.parts > 1:
+            raise ValueError("share_rings must be False where several processes share a run, got True")
+        reference = Reference.of(task.target, self.ladder, self.reference, task.example, self.temper)
+        kernels = [self.rung_kernel(reference, rung) for rung in range(len(self.ladder))]
+        rings = RungRings(
+            task,
+            self.ladder,
+            reference,
+            rule=self.rings,
+            capacity=self.capacity,
+            groups=1 if self.share_rings else task.chains,
+            keeps_gradient=self.proposal.uses_gradient,
+            round_length=self.round_length,
+        )
+        return RoundRun(
+            task,
+            self.ladder,
+            reference,
+            kernels,
+            self._places(task.target.dtype),
+            rings,
+            name=type(self).__name__,
+            batching=self.batching,
+            feed=task.warmup if self.feed is None else self.feed,
+            round_length=self.round_length,
+            steps=self.steps or (1,) * len(self.ladder),
+            is_audited=not self.truncate,  # energies that are cut off are not audited
+        )
+
+    def rung_kernel(self, reference: Reference, rung: int) -> EquiEnergyKernel:
         """The kernel of one rung of one chain."""
-        rows = self.ladder.rows(model.n)
+        target = reference.target
+        rows = self.ladder.rows(target.n)
         hotter = rows[min(rung + 1, len(rows) - 1)]
-        settings = equi_energy.Settings(
-            model=model,
-            proposal=on_vectors(self.proposal, unravel, ravel),
-            reference=reference,
+        return EquiEnergyKernel(
+            model=target.model,
+            proposal=on_vectors(self.proposal, target),
+            reference=reference.density,
             penalised=self.penalty,
-            batch_size=None if rows[rung] == model.n else rows[rung],
-            subset_size=subset_size(hotter, model.n, ring_count(self.rings, self.ladder)),
-            dim=theta.size,
-            dtype=theta.dtype,
-            temper=model.tempered(self.temper),
+            batch_size=None if rows[rung] == target.n else rows[rung],
+            subset_size=subset_size(hotter, target.n, ring_count(self.rings, self.ladder)),
+            dim=target.dim,
+            dtype=target.dtype,
+            temper=reference.energy_of,
         )
-        return equi_energy.kernel(settings)
+
+    def _places(self, dtype: Any) -> list[Rung]:
+        """Where each rung stands; floors are -inf if energies are not cut off."""
+        floors, edges = [-math.inf] * len(self.ladder), fixed_edges(self.rings, self.ladder)
+        if self.truncate and edges is not None:
+            floors[1:] = edges[: len(self.ladder) - 1]
+        stands = [*zip(self.ladder.temperatures, floors, strict=True), (math.inf, -math.inf)]
+        return [
+            Rung(*(jnp.asarray(value, dtype) for value in (*here, *hotter, jumps)))
+            for (here, hotter), jumps in zip(pairwise(stands), self.jump_probabilities, strict=True)
+        ]
 
 
-@dataclass(frozen=True)
-class MINTEE:
-    """The paper's sampler: equi-energy jumps on a ladder of MINT chains that grows from small batches to all data.
-
-    Unlike the paper's, its ladder goes on down to T = 1, and its ratios are corrected for noise. A rung reads all data
-    where that costs less than batches.
-
-    Parameters
-    ----------
-    smallest_batch, growth, alpha
-        As in ``Ladder.mint``.
-    rungs
-        Number of rungs, with a gap below the last; by default as many as reach T = 1 without one.
-    proposal, jump_probability, rings, capacity, share_rings, truncate, penalty, reference, feed, round_length
-        As in ``EquiEnergy``.
-    batching, temper
-        As in ``EquiEnergy``.
-
-    Examples
-    --------
-    >>> import mintmc
-    >>> sampler = mintmc.MINTEE(smallest_batch=1000, growth=1.4, alpha=0.9)
-    >>> ladder = sampler.for_data(100_000).ladder
-    >>> len(ladder), round(ladder.temperatures[-1], 1), ladder.batch_sizes[-1]
-    (18, 199.5, 1000)
-    """
-
-    smallest_batch: int
-    growth: float = 1.4
-    alpha: float = 0.99
-    rungs: int | None = None
-    proposal: Proposal = field(default_factory=Langevin)
-    jump_probability: float | Sequence[float] = 0.1
-    rings: RingRule = field(default_factory=QuantileRings)
-    capacity: int = 1000
-    share_rings: bool = False
-    truncate: bool = False
-    penalty: bool = True
-    reference: Params | None = None
-    feed: int | None = None
-    round_length: int = 500
-    batching: str = "shuffled"
-    temper: str | None = None
-
-    def __post_init__(self) -> None:
-        check.integer("smallest_batch", self.smallest_batch, 2)
-        check.number("growth", self.growth, 1)
-        check.number("alpha", self.alpha, 0, 1)
-        if self.rungs is not None:
-            check.integer("rungs", self.rungs, 2, most=MOST_RUNGS)
-        check_coupling(self)
-
-    @classmethod
-    def published(cls, **changes: Any) -> MINTEE:
-        """The configuration of the paper's 50-mode experiment: seven rungs with a gap from T = 19.4 to 1, no penalty.
-
-        It does not reach T = 1: no state of the rung at 19.4 has an energy that the rung at 1 knows.
-
-        Examples
-        --------
-        >>> import mintmc
-        >>> mintmc.MINTEE.published().for_data(100_000).ladder.batch_sizes
-        (None, 5378, 3841, 2743, 1959, 1400, 1000)
-        """
-        paper = cls(
-            smallest_batch=1000,
-            growth=1.4,
-            alpha=0.995,
-            rungs=7,
-            proposal=Langevin(target_acceptance=0.35),
-            rings=SpacedRings(c=10.0),
-            truncate=True,
-            penalty=False,
-            temper="posterior",
-        )
-        return replace(paper, **changes)
-
-    def for_data(self, n: int) -> EquiEnergy:
-        """The equi-energy sampler that this is for n observations."""
-        ladder = Ladder.mint(n, self.smallest_batch, self.growth, self.alpha, self.rungs)
-        # A step reads its batch at both ends of the comparison and, with gradients, of the proposal.
-        reads = 4 if self.proposal.uses_gradient else 2
-        sizes = [size if size is None or reads * size < n else None for size in ladder.batch_sizes or ()]
-        shared = {name: value for name, value in vars(self).items() if name in EquiEnergy.__dataclass_fields__}
-        return EquiEnergy(Ladder(ladder.temperatures, sizes), **shared)
-
-
-def check_coupling(sampler: EquiEnergy | MINTEE) -> None:
-    """The checks that both share."""
+def check_coupling(sampler: Any) -> None:
+    """The checks that all constructors of an equi-energy sampler share."""
     check_settings(sampler)
     _check_jumps(sampler)
     object.__setattr__(sampler, "rings", check_rings(sampler.rings))
@@ -260,7 +221,7 @@ def check_coupling(sampler: EquiEnergy | MINTEE) -> None:
         raise ValueError(f"rings must be SpacedRings or edges with truncate=True, got {check.shown(sampler.rings)}")
 
 
-def _check_jumps(sampler: EquiEnergy | MINTEE) -> None:
+def _check_jumps(sampler: Any) -> None:
     """Below 1, one for all or one for each rung: one that only jumps knows no states but those of the hotter one."""
     given: Any = sampler.jump_probability
     if (isinstance(given, Sequence) and not isinstance(given, (str, bytes))) or getattr(given, "ndim", 0) > 0:

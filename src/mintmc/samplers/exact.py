@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import jax
@@ -12,20 +12,28 @@ import numpy as np
 from jax import Array
 
 from mintmc import check
+from mintmc.compiled import identity
 from mintmc.control.alias import weighted
 from mintmc.control.bounds import checked_scales, row_norms
 from mintmc.control.lower_bounds import Bound
 from mintmc.data import named_leaves
-from mintmc.energy import TEMPERS, Model, Tempered
-from mintmc.kernels import firefly, tuna
-from mintmc.kernels.base import Kernel
-from mintmc.posterior import Params, Posterior, check_counted
+from mintmc.energy import TEMPERS, Tempered
+from mintmc.kernels import tuna
+from mintmc.kernels.firefly import FireflyKernel
+from mintmc.posterior import FlatTarget, Params, Posterior, check_counted
 from mintmc.proposals import Proposal, RandomWalk
-from mintmc.samplers.base import check_has_data, check_settings, check_without_gradient, on_vectors
+from mintmc.samplers.base import (
+    KernelSampler,
+    check_has_data,
+    check_settings,
+    check_without_gradient,
+    on_vectors,
+    start_temperature,
+)
 
 
 @dataclass(frozen=True, eq=False)
-class FireflyMC:
+class FireflyMC(KernelSampler):
     """Firefly Monte Carlo: exact, and reads only rows whose likelihood is far above a lower bound.
 
     Use it where a tight bound is known, such as logistic regression near its mode. Statistics of each draw: ``bright``
@@ -55,20 +63,19 @@ class FireflyMC:
     >>> rng = np.random.default_rng(0)
     >>> x, y = rng.normal(size=(500, 2)), rng.choice([-1.0, 1.0], size=500)
     >>> posterior = mintmc.Posterior(lambda t, row: jax.nn.log_sigmoid(row["y"] * (row["x"] @ t)), {"x": x, "y": y})
-    >>> sampler = FireflyMC(JaakkolaJordan.untuned(x, y), mintmc.RandomWalk(step_size=0.1))
+    >>> sampler = FireflyMC(JaakkolaJordan.untuned(x, y), proposal=mintmc.RandomWalk(step_size=0.1))
     >>> tree = mintmc.sample(posterior, sampler, init=np.zeros(2), draws=100, warmup=0, chains=1, progress=False)
     >>> bool(tree.sample_stats.data_touched.mean() < 500), int(tree.sample_stats.bound_violations.sum())
     (True, 0)
     """
 
     bound: Bound
+    _: KW_ONLY
     proposal: Proposal = field(default_factory=RandomWalk)
     temperature: float = 1.0
     brighten: float = 0.1
     capacity: int | None = None
     temper: str = "posterior"
-
-    batching = "none"
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -97,20 +104,20 @@ class FireflyMC:
         """The temperature of the distribution that its draws come from."""
         return float(self.temperature)
 
-    def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
+    def start_temperature(self, n: int) -> float | None:
+        """At which chains start around one ``init``."""
+        return start_temperature(self.proposal, self.target_temperature(n))
+
+    def kernel(self, target: FlatTarget) -> FireflyKernel:
         """The kernel of one chain."""
-        target = Tempered(model, float(self.temperature), self.temper)
-        proposal = on_vectors(self.proposal, unravel, ravel)
-        capacity = model.n if self.capacity is None else self.capacity
-        return firefly.kernel(
-            firefly.Settings(
-                target, self.bound, proposal, float(self.brighten), capacity, unravel, theta.size, theta.dtype
-            )
-        )
+        tempered = Tempered(target.model, float(self.temperature), self.temper)
+        proposal, capacity = on_vectors(self.proposal, target), target.n if self.capacity is None else self.capacity
+        settings = (tempered, self.bound, proposal, float(self.brighten), capacity)
+        return FireflyKernel(*settings, target.unravel, target.dim, target.dtype)
 
 
 @dataclass(frozen=True, eq=False)
-class TunaMH:
+class TunaMH(KernelSampler):
     """TunaMH: exact Metropolis-Hastings on about L + chi L^2 rows, where L = sum(scales) * distance / T.
 
     Use it where log-likelihoods change by a known amount at most. Short steps and high temperatures make it cheap.
@@ -145,13 +152,12 @@ class TunaMH:
     """
 
     scales: Any
+    _: KW_ONLY
     distance: Callable[[Params, Params], Array] | None = None
     chi: float = 1e-5
     proposal: Proposal = field(default_factory=RandomWalk)
     temperature: float = 1.0
     temper: str = "posterior"
-
-    batching = "none"
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -193,39 +199,33 @@ class TunaMH:
         """The temperature of the distribution that its draws come from."""
         return float(self.temperature)
 
-    def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
+    def start_temperature(self, n: int) -> float | None:
+        """At which chains start around one ``init``."""
+        return start_temperature(self.proposal, self.target_temperature(n))
+
+    def kernel(self, target: FlatTarget) -> tuna.TunaKernel:
         """The kernel of one chain."""
-        target = Tempered(model, float(self.temperature), self.temper)
-        proposal = on_vectors(self.proposal, unravel, ravel)
-        scales = weighted(self.scales, theta.dtype)
-        return tuna.kernel(
-            tuna.Settings(
-                target,
-                scales,
-                self._distance,
-                float(self.chi),
-                proposal,
-                unravel,
-                theta.size,
-                theta.dtype,
-            )
-        )
+        tempered = Tempered(target.model, float(self.temperature), self.temper)
+        settings = (tempered, weighted(self.scales, target.dtype), self._distance, float(self.chi))
+        proposal = on_vectors(self.proposal, target)
+        return tuna.TunaKernel(*settings, proposal, target.unravel, target.dim, target.dtype)
 
 
 def _check_bound(bound: Bound, posterior: Posterior, params: Params) -> None:
     """One pass over the data: a bound made for other data or another likelihood shows at any point."""
     log_likelihood: Any = posterior.log_likelihood
 
-    def pair(row: Any) -> tuple[Array, Array]:
+    def pair(params: Params, row: Any) -> tuple[Array, Array]:
         datum, constants = row
         return log_likelihood(params, datum), bound.log_bound(params, datum, constants)
 
     assert posterior.data is not None
-    both, size, n = jax.jit(jax.vmap(pair)), 8192, posterior.n
+    kind, size, n = ("bound", identity(bound)), 8192, posterior.n
+    both = posterior.flat(params).compiled(kind, lambda: jax.jit(jax.vmap(pair, (None, 0))))
     blocks = []
     for first in range(0, n, size):
         constants = jax.tree.map(lambda leaf, a=first: np.asarray(leaf)[a : a + size], bound.constants)
-        blocks.append(both((posterior.data.read(first, min(first + size, n)), constants)))
+        blocks.append(both(params, (posterior.data.read(first, min(first + size, n)), constants)))
     likelihoods, bounds = (
         np.concatenate([np.asarray(v, np.float64) for v in part]) for part in zip(*blocks, strict=True)
     )

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import jax.numpy as jnp
-from jax import Array
+from typing import Any, Protocol
 
 from mintmc import check
-from mintmc.acceptance.minibatch import AcceptanceTest
+from mintmc.acceptance.base import AcceptanceTest
 from mintmc.data import BATCHINGS
-from mintmc.energy import TEMPERS, Model, Tempered
-from mintmc.kernels import metropolis
-from mintmc.kernels.base import Kernel
-from mintmc.posterior import Params, Posterior, check_counted
-from mintmc.samplers.base import check_has_data, check_proposal_fits, check_settings, on_vectors
+from mintmc.energy import TEMPERS, Tempered
+from mintmc.kernels.metropolis import MetropolisKernel
+from mintmc.posterior import FlatTarget, Params, Posterior, check_counted
+from mintmc.samplers.base import (
+    KernelSampler,
+    check_has_data,
+    check_proposal_fits,
+    check_settings,
+    on_vectors,
+    start_temperature,
+)
 
 
 def check_growing(sampler: Any) -> None:
@@ -35,10 +37,31 @@ def check_growing_fits(sampler: Any, posterior: Posterior, params: Params) -> No
     check_proposal_fits(sampler.proposal, posterior, params)
 
 
-def growing_kernel(
-    sampler: Any, test: AcceptanceTest, block: int, model: Model, theta: Array, unravel: Callable, ravel: Callable
-) -> Kernel:
+class GrowingSampler(KernelSampler, Protocol):
     """Metropolis-Hastings with a test that reads blocks of rows until it can decide."""
-    target = Tempered(model, sampler.target_temperature(model.n), sampler.temper)
-    proposal = on_vectors(sampler.proposal, unravel, ravel)
-    return metropolis.kernel(metropolis.Settings(target, proposal, test, block, theta.size, jnp.dtype(theta.dtype)))
+
+    temperature: Any
+    proposal: Any
+    temper: Any
+
+    def check(self, posterior: Posterior, params: Params) -> None:
+        """Refuse settings that do not fit the posterior or its parameters."""
+        check_growing_fits(self, posterior, params)
+
+    def target_temperature(self, n: int) -> float:
+        """The temperature of the distribution that its draws come from."""
+        return float(self.temperature)
+
+    def start_temperature(self, n: int) -> float | None:
+        """At which chains start around one ``init``."""
+        return start_temperature(self.proposal, self.target_temperature(n))
+
+    def kernel(self, target: FlatTarget) -> MetropolisKernel:
+        """The kernel of one chain."""
+        test, block = self.test(target)
+        tempered = Tempered(target.model, self.target_temperature(target.n), self.temper)
+        return MetropolisKernel(tempered, on_vectors(self.proposal, target), test, block, target.dim, target.dtype)
+
+    def test(self, target: FlatTarget) -> tuple[AcceptanceTest, int]:
+        """Its acceptance test, and the rows that it reads at a time."""
+        ...

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
-
-from jax import Array
+from dataclasses import KW_ONLY, dataclass, field
+from typing import ClassVar
 
 from mintmc import check
-from mintmc.acceptance.minibatch import ESTIMATORS, AcceptanceTest
+from mintmc.acceptance.base import AcceptanceTest
+from mintmc.acceptance.exact import Exact
+from mintmc.acceptance.minibatch import ESTIMATORS
 from mintmc.control import Controlled, Taylor
 from mintmc.data import BATCHINGS
-from mintmc.energy import TEMPERS, Model, Tempered
-from mintmc.kernels import metropolis
-from mintmc.kernels.base import Kernel
-from mintmc.posterior import Params, Posterior, check_counted
+from mintmc.energy import TEMPERS, Tempered
+from mintmc.kernels.metropolis import MetropolisKernel
+from mintmc.posterior import FlatTarget, Params, Posterior, check_counted
 from mintmc.proposals import Proposal, RandomWalk
-from mintmc.samplers.base import check_has_data, check_proposal_fits, check_settings, check_temper_fits, on_vectors
+from mintmc.samplers.base import (
+    KernelSampler,
+    check_has_data,
+    check_proposal_fits,
+    check_settings,
+    check_temper_fits,
+    on_vectors,
+    start_temperature,
+)
 from mintmc.samplers.control import check_control, check_control_fits, default_proposal
 
 
 @dataclass(frozen=True)
-class MetropolisHastings:
+class MetropolisHastings(KernelSampler):
     """Metropolis-Hastings on all data: MCMC, or the paper's "tempered MCMC" at a temperature above 1.
 
     Use it for the truth at small n, and as the reference for everything else. A step reads all n rows.
@@ -47,10 +54,11 @@ class MetropolisHastings:
     """
 
     proposal: Proposal = field(default_factory=RandomWalk)
+    _: KW_ONLY
     temperature: float = 1.0
     temper: str = "posterior"
 
-    batching = "none"
+    shares_passes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -67,15 +75,19 @@ class MetropolisHastings:
         """The temperature of the distribution that its draws come from."""
         return float(self.temperature)
 
-    def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
+    def start_temperature(self, n: int) -> float | None:
+        """At which chains start around one ``init``."""
+        return start_temperature(self.proposal, self.target_temperature(n))
+
+    def kernel(self, target: FlatTarget) -> MetropolisKernel:
         """The kernel of one chain."""
-        target = Tempered(model, self.target_temperature(model.n), self.temper)
-        proposal = on_vectors(self.proposal, unravel, ravel)
-        return metropolis.kernel(metropolis.Settings(target, proposal, None, model.n, theta.size, theta.dtype))
+        tempered = Tempered(target.model, self.target_temperature(target.n), self.temper)
+        proposal = on_vectors(self.proposal, target)
+        return MetropolisKernel(tempered, proposal, Exact(), target.n, target.dim, target.dtype)
 
 
 @dataclass(frozen=True)
-class MINT:
+class MINT(KernelSampler):
     """Metropolis-Hastings on mini-batches: samples the posterior at temperature T = n^(1 - lambda).
 
     Exactly one of ``alpha``, ``lam`` and ``temperature`` sets the temperature. With m = n^tau,
@@ -122,6 +134,7 @@ class MINT:
     """
 
     batch_size: int | None = None
+    _: KW_ONLY
     alpha: float | None = None
     lam: float | None = None
     temperature: float | None = None
@@ -158,7 +171,6 @@ class MINT:
         check.choice("temper", self.temper, TEMPERS)
         check.choice("batching", self.batching, BATCHINGS)
         if self.batch_size is None and self.temperature is None:
-            given = "alpha" if self.alpha is not None else "lam"
             raise ValueError(f"temperature must be given where batch_size is left open, got {check.shown(given)}")
         if self.penalty and self.batch_size == 1:
             raise ValueError("batch_size must be at least 2 with penalty=True (its variance is needed), got 1")
@@ -173,6 +185,7 @@ class MINT:
         if self.control is not None:
             check_control_fits(self.control, self.proposal, posterior, params)
             return
+        assert self.batch_size is not None
         tau = math.log(self.batch_size) / math.log(n) if n > 1 else 1.0
         if self.lam is not None and self.lam >= tau:
             raise ValueError(f"lam must be below tau = log(batch_size)/log(n) = {tau:.4g}, got {self.lam:g}")
@@ -190,10 +203,17 @@ class MINT:
             return n ** (1 - self.lam)
         return n / (self.batch_size or 1) ** (self.alpha or 0)  # n^lambda = (n^tau)^alpha
 
-    def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
+    def start_temperature(self, n: int) -> float | None:
+        """At which chains start around one ``init``."""
+        assert self.proposal is not None
+        return start_temperature(self.proposal, self.target_temperature(n))
+
+    def kernel(self, target: FlatTarget) -> MetropolisKernel:
         """The kernel of one chain."""
         kind = Tempered if self.control is None else Controlled
-        target = kind(model, self.target_temperature(model.n), self.temper)
-        proposal = on_vectors(self.proposal, unravel, ravel)
+        tempered = kind(target.model, self.target_temperature(target.n), self.temper)
+        assert self.proposal is not None
+        assert self.batch_size is not None
+        proposal = on_vectors(self.proposal, target)
         test: AcceptanceTest = ESTIMATORS[self.estimator](self.penalty)
-        return metropolis.kernel(metropolis.Settings(target, proposal, test, self.batch_size, theta.size, theta.dtype))
+        return MetropolisKernel(tempered, proposal, test, self.batch_size, target.dim, target.dtype)

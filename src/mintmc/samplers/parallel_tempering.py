@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-
-from jax import Array
+from dataclasses import KW_ONLY, dataclass, field
 
 from mintmc import check
 from mintmc.data import BATCHINGS
-from mintmc.energy import Density, Model
-from mintmc.kernels import parallel_tempering
-from mintmc.kernels.base import Kernel
+from mintmc.kernels.parallel_tempering import SCHEMES, ParallelTemperingKernel
 from mintmc.ladder.ladder import Ladder
+from mintmc.ladder.reference import Reference
 from mintmc.posterior import Params, Posterior, check_counted
 from mintmc.proposals import Proposal, RandomWalk
-from mintmc.samplers.base import check_proposal_fits, check_settings, check_temper_fits, on_vectors
+from mintmc.run.chains import ChainRun
+from mintmc.run.protocol import Sampler
+from mintmc.run.swapping import SwappingRungs
+from mintmc.run.task import Task
+from mintmc.samplers.base import check_proposal_fits, check_settings, check_temper_fits, on_vectors, start_temperature
+from mintmc.samplers.control import check_without_laplace
 from mintmc.samplers.equi_energy import check_reference, check_temper
 
 
 @dataclass(frozen=True)
-class ParallelTempering:
+class ParallelTempering(Sampler):
     """Parallel tempering; on a ladder with mini-batches, MINT's own.
 
     In every step each rung moves locally, and neighbours try to swap their states. Use it for posteriors with several
@@ -58,6 +59,7 @@ class ParallelTempering:
     """
 
     ladder: Ladder
+    _: KW_ONLY
     proposal: Proposal = field(default_factory=RandomWalk)
     scheme: str = "deo"
     penalty: bool = True
@@ -68,7 +70,7 @@ class ParallelTempering:
     def __post_init__(self) -> None:
         check_settings(self)
         check.instance("ladder", self.ladder, Ladder, "a mintmc.Ladder")
-        check.choice("scheme", self.scheme, parallel_tempering.SCHEMES)
+        check.choice("scheme", self.scheme, SCHEMES)
         check.flag("penalty", self.penalty)
         check.choice("batching", self.batching, BATCHINGS)
         check_temper(self.temper)
@@ -77,32 +79,40 @@ class ParallelTempering:
         """Refuse settings that do not fit the posterior or its parameters."""
         self.ladder.check_against(posterior.n)
         check_counted(posterior)
+        check_without_laplace(self.proposal)
         check_proposal_fits(self.proposal, posterior, params)
         check_reference(self.reference, params)
         check_temper_fits(self.temper, posterior)
 
-    def target_temperature(self, n: int) -> float:
-        """The temperature of the distribution that its draws come from."""
-        return 1.0
+    def start_temperature(self, n: int) -> float | None:
+        """That of the hottest rung."""
+        return start_temperature(self.proposal, self.ladder.temperatures[-1])
 
-    def needs_reference(self, n: int) -> bool:
-        """Whether a rung reads batches, whose rows must then be Referenced."""
-        return any(size < n for size in self.ladder.rows(n))
+    def plan(self, task: Task) -> ChainRun:
+        """Chains of which every step moves all rungs."""
+        reference = Reference.of(task.target, self.ladder, self.reference, task.example, self.temper)
+        return ChainRun(
+            task.of(reference.target),
+            self.kernel(reference),
+            type(self).__name__,
+            batching=self.batching,
+            watcher=SwappingRungs(task, self.ladder, reference),
+            about=self.ladder.outline(task.target.n),
+            setup_touched=reference.touched,
+        )
 
-    def kernel(
-        self, model: Model, theta: Array, unravel: Callable, ravel: Callable, *, reference: Density | None = None
-    ) -> Kernel:
-        """The kernel of one chain; without a reference, energies are absolute."""
-        settings = parallel_tempering.Settings(
-            model=model,
-            proposal=on_vectors(self.proposal, unravel, ravel),
-            reference=model.no_density(theta.dtype) if reference is None else reference,
+    def kernel(self, reference: Reference) -> ParallelTemperingKernel:
+        """The kernel of one chain."""
+        target = reference.target
+        return ParallelTemperingKernel(
+            model=target.model,
+            proposal=on_vectors(self.proposal, target),
+            reference=reference.density,
             temperatures=tuple(self.ladder.temperatures),
-            batch_sizes=self.ladder.rows(model.n),
+            batch_sizes=self.ladder.rows(target.n),
             scheme=self.scheme,
             penalised=self.penalty,
-            dim=theta.size,
-            dtype=theta.dtype,
-            temper=model.tempered(self.temper),
+            dim=target.dim,
+            dtype=target.dtype,
+            temper=reference.energy_of,
         )
-        return parallel_tempering.kernel(settings)

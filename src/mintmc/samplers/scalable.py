@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -18,12 +18,18 @@ from mintmc.control import ORDERS, Controlled, Expansion, Taylor
 from mintmc.control.alias import weighted
 from mintmc.control.bounds import RegressionBounds, RemainderBounds
 from mintmc.energy import TEMPERS, Model
-from mintmc.kernels import metropolis
-from mintmc.kernels.base import Kernel
+from mintmc.kernels.metropolis import MetropolisKernel
 from mintmc.modes.find import check_hessian_fits
-from mintmc.posterior import Params, Posterior, check_alike, check_counted, flatten
+from mintmc.posterior import FlatTarget, Params, Posterior, check_alike, check_counted, flatten
 from mintmc.proposals import Autoregressive, Proposal, RandomWalk
-from mintmc.samplers.base import check_has_data, check_settings, check_without_gradient, on_vectors
+from mintmc.samplers.base import (
+    KernelSampler,
+    check_has_data,
+    check_settings,
+    check_without_gradient,
+    on_vectors,
+    start_temperature,
+)
 from mintmc.samplers.control import check_curvature_known, check_expandable
 
 _ROWS_TO_TRY = 1000
@@ -31,7 +37,7 @@ _ROWS_TO_TRY = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class ScalableMH:
+class ScalableMH(KernelSampler):
     """Metropolis-Hastings with scalable subsampling (MH-SS): exact at T = 1, and reads a handful of rows a step.
 
     Use it for regression models with many rows: every log-likelihood is expanded around a centre, the expansions are
@@ -70,13 +76,12 @@ class ScalableMH:
     """
 
     bounds: RegressionBounds | RemainderBounds
+    _: KW_ONLY
     order: int = 2
     centre: Params | None = None
     proposal: Proposal | None = None
     temperature: float = 1.0
     temper: str = "posterior"
-
-    batching = "none"
 
     def __post_init__(self) -> None:
         check.integer("order", self.order, min(ORDERS), max(ORDERS))
@@ -122,13 +127,19 @@ class ScalableMH:
         """The temperature of the distribution that its draws come from."""
         return float(self.temperature)
 
-    def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
+    def start_temperature(self, n: int) -> float | None:
+        """At which chains start around one ``init``."""
+        assert self.proposal is not None
+        return start_temperature(self.proposal, self.target_temperature(n))
+
+    def kernel(self, target: FlatTarget) -> MetropolisKernel:
         """The kernel of one chain."""
-        target = Controlled(model, float(self.temperature), self.temper)
-        scales, distance = self._on_vectors(unravel)
-        test = Scalable(weighted(scales, theta.dtype), distance)
-        proposal = on_vectors(self.proposal, unravel, ravel)
-        return metropolis.kernel(metropolis.Settings(target, proposal, test, model.n, theta.size, theta.dtype))
+        assert self.proposal is not None
+        tempered = Controlled(target.model, float(self.temperature), self.temper)
+        scales, distance = self._on_vectors(target.unravel)
+        test = Scalable(weighted(scales, target.dtype), distance)
+        proposal = on_vectors(self.proposal, target)
+        return MetropolisKernel(tempered, proposal, test, target.n, target.dim, target.dtype)
 
     def _on_vectors(self, unravel: Callable) -> tuple[np.ndarray, Callable[[Array, Array, Array], Array]]:
         """c_i, and M as a function of flat vectors."""

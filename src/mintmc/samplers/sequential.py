@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
 from typing import Any
 
 import numpy as np
-from jax import Array
 
 from mintmc import check
 from mintmc.acceptance import correction, design
 from mintmc.acceptance.austere import Austere, critical_values
 from mintmc.acceptance.barker import Barker
-from mintmc.energy import Model
-from mintmc.kernels.base import Kernel
-from mintmc.posterior import Params, Posterior
+from mintmc.acceptance.base import AcceptanceTest
+from mintmc.posterior import FlatTarget, Params, Posterior
 from mintmc.proposals import Proposal, RandomWalk
-from mintmc.samplers.growing import check_growing, check_growing_fits, growing_kernel
+from mintmc.samplers.growing import GrowingSampler, check_growing, check_growing_fits
 
 
 @dataclass(frozen=True)
-class BarkerMH:
+class BarkerMH(GrowingSampler):
     """MHMINIBATCH (Seita et al. 2017): Barker's test on a batch that grows until its noise is below ``variance``.
 
     Use it at high temperature with small steps, where a first batch is usually enough: the data it needs grow with
@@ -55,6 +52,7 @@ class BarkerMH:
     """
 
     batch_size: int = 100
+    _: KW_ONLY
     temperature: float = 1.0
     proposal: Proposal = field(default_factory=RandomWalk)
     variance: float = 1.0
@@ -69,23 +67,14 @@ class BarkerMH:
         check.choice("table", self.table, ("nnls", "ridge"))
         check.flag("published", self.published)
 
-    def check(self, posterior: Posterior, params: Params) -> None:
-        """Refuse settings that do not fit the posterior or its parameters."""
-        check_growing_fits(self, posterior, params)
-
-    def target_temperature(self, n: int) -> float:
-        """The temperature of the distribution that its draws come from."""
-        return float(self.temperature)
-
-    def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
-        """The kernel of one chain."""
+    def test(self, target: FlatTarget) -> tuple[AcceptanceTest, int]:
+        """Barker's test, and the rows that it reads at a time."""
         law = correction.atoms(self.variance) if self.table == "nnls" else correction.ridge(self.variance)
-        test = Barker(self.batch_size, self.variance, law, self.published)
-        return growing_kernel(self, test, self.batch_size, model, theta, unravel, ravel)
+        return Barker(self.batch_size, self.variance, law, self.published), self.batch_size
 
 
 @dataclass(frozen=True)
-class AustereMH:
+class AustereMH(GrowingSampler):
     """AUSTEREMH (Korattikara et al. 2014): Metropolis-Hastings decided by a sequential t-test.
 
     The stationary law is only approximately the tempered posterior: a larger ``epsilon`` reads less and errs more.
@@ -100,7 +89,7 @@ class AustereMH:
         If given, the non-conservative variant of Seita et al. (2017): an oracle chooses at every step the cheapest
         test whose error is below this. It reads all data to do so (``oracle_touched``), so it is a yardstick, not an
         algorithm.
-    published_oracle
+    published
         The oracle as in the published script, which drops the dependence of its threshold on u.
 
     Examples
@@ -112,11 +101,12 @@ class AustereMH:
     """
 
     batch_size: int = 500
-    epsilon: float = 0.05
+    _: KW_ONLY
     temperature: float = 1.0
     proposal: Proposal = field(default_factory=RandomWalk)
+    epsilon: float = 0.05
     oracle_error: float | None = None
-    published_oracle: bool = False
+    published: bool = False
     temper: str = "posterior"
     batching: str = "shuffled"
 
@@ -125,14 +115,15 @@ class AustereMH:
         check.number("epsilon", self.epsilon, 0, 0.5, closed=(False, True))
         if self.oracle_error is not None:
             check.number("oracle_error", self.oracle_error, 0, 0.5)
-        check.flag("published_oracle", self.published_oracle)
+        check.flag("published", self.published)
 
     @classmethod
     def conservative(cls, n: int, max_error: float, **settings: Any) -> AustereMH:
         """The cheapest test for n data whose error is below ``max_error`` even where the decision is hardest."""
         n = check.integer("n", n, max(design.BATCH_SIZES), most=10**7)  # the search takes time in proportion to n
         max_error = check.number("max_error", max_error, 0, 0.5)
-        return cls(*design.conservative(n, max_error), **settings)
+        batch_size, epsilon = design.conservative(n, max_error)
+        return cls(batch_size, epsilon=epsilon, **settings)
 
     def check(self, posterior: Posterior, params: Params) -> None:
         """Refuse settings that do not fit the posterior or its parameters."""
@@ -142,23 +133,19 @@ class AustereMH:
                 f"oracle_error needs n >= {max(design.BATCH_SIZES)} for its grid of tests, got n = {posterior.n}"
             )
 
-    def target_temperature(self, n: int) -> float:
-        """The temperature of the distribution that its draws come from."""
-        return float(self.temperature)
-
-    def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
-        """The kernel of one chain."""
+    def test(self, target: FlatTarget) -> tuple[AcceptanceTest, int]:
+        """The t-test, and the rows that it reads at a time."""
+        n = target.n
         if self.oracle_error is None:
-            critical = critical_values(model.n, self.batch_size, self.epsilon)[None]
-            test = Austere(self.batch_size, critical, np.ones(1, int), None, False)
-            return growing_kernel(self, test, self.batch_size, model, theta, unravel, ravel)
-        table = _oracle_table(model.n, self.oracle_error)
+            critical = critical_values(n, self.batch_size, self.epsilon)[None]
+            return Austere(self.batch_size, critical, np.ones(1, int), None, False), self.batch_size
+        table = _oracle_table(n, self.oracle_error)
         pairs = np.unique(np.stack([table.batch_size, table.epsilon], axis=1), axis=0)
         # All tests look at multiples of the finest batch, each at its own.
         block = min(design.BATCH_SIZES)
-        critical = np.stack([critical_values(model.n, block, epsilon) for _, epsilon in pairs])
-        test = Austere(block, critical, (pairs[:, 0] // block).astype(int), table, self.published_oracle)
-        return growing_kernel(self, test, block, model, theta, unravel, ravel)
+        critical = np.stack([critical_values(n, block, epsilon) for _, epsilon in pairs])
+        every = (pairs[:, 0] // block).astype(int)
+        return Austere(block, critical, every, table, self.published), block
 
 
 @cache

@@ -5,30 +5,28 @@ Cheap and never exact at a constant step; both stay in the mode they start in. T
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
 from mintmc import check
 from mintmc.control import Controlled, Taylor
 from mintmc.data import BATCHINGS
-from mintmc.energy import TEMPERS, Model, Tempered
-from mintmc.kernels import sghmc, sgld
-from mintmc.kernels.base import Kernel
+from mintmc.energy import TEMPERS, Tempered
 from mintmc.kernels.schedule import StepSize, check_step_size, largest_step
-from mintmc.posterior import Params, Posterior, flatten
+from mintmc.kernels.sghmc import SGHMCKernel
+from mintmc.kernels.sgld import SGLDKernel
+from mintmc.posterior import FlatTarget, Params, Posterior, flatten
 from mintmc.proposals import initial_scale
 from mintmc.proposals.tuning import check_preconditioner
-from mintmc.samplers.base import check_differentiable, check_has_data, check_settings
+from mintmc.samplers.base import KernelSampler, check_differentiable, check_has_data, check_settings
 from mintmc.samplers.control import check_control, check_control_fits
 
 
 @dataclass(frozen=True)
-class SGLD:
+class SGLD(KernelSampler):
     """Stochastic gradient Langevin dynamics: theta <- theta + eps/2 M grad log pi_T + N(0, eps M).
 
     At a constant step the draws are too wide, the more the larger the step and the smaller the batch
@@ -64,6 +62,7 @@ class SGLD:
     """
 
     batch_size: int
+    _: KW_ONLY
     step_size: StepSize
     temperature: float = 1.0
     temper: str = "posterior"
@@ -89,15 +88,15 @@ class SGLD:
         """The temperature of the distribution that its draws come near to."""
         return float(self.temperature)
 
-    def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
+    def kernel(self, target: FlatTarget) -> SGLDKernel:
         """The kernel of one chain."""
-        target = _target(self, model)
-        scale = initial_scale(self.preconditioner, theta.size, theta.dtype)
-        return sgld.kernel(sgld.Settings(target, self.step_size, scale, self.batch_size, theta.size, theta.dtype))
+        tempered = _tempered(self, target)
+        scale = initial_scale(self.preconditioner, target.dim, target.dtype)
+        return SGLDKernel(tempered, self.step_size, scale, self.batch_size, target.dim, target.dtype)
 
 
 @dataclass(frozen=True)
-class SGHMC:
+class SGHMC(KernelSampler):
     """Stochastic gradient Hamiltonian Monte Carlo: Langevin with momentum r and friction C.
 
     r <- r + eps grad log pi_T - eps C r + N(0, 2 eps (C - eps V/2)), theta <- theta + eps r. Its step is comparable
@@ -138,6 +137,7 @@ class SGHMC:
     """
 
     batch_size: int
+    _: KW_ONLY
     step_size: StepSize
     friction: float
     noise_estimate: Any = 0.0
@@ -173,20 +173,17 @@ class SGHMC:
         """The temperature of the distribution that its draws come near to."""
         return float(self.temperature)
 
-    def kernel(self, model: Model, theta: Array, unravel: Callable, ravel: Callable) -> Kernel:
+    def kernel(self, target: FlatTarget) -> SGHMCKernel:
         """The kernel of one chain."""
-        target = _target(self, model)
-        noise, size = jnp.asarray(self.noise_estimate, theta.dtype), self.batch_size
-        return sghmc.kernel(
-            sghmc.Settings(
-                target, self.step_size, self.friction, noise, self.resample_every, size, theta.size, theta.dtype
-            )
-        )
+        tempered = _tempered(self, target)
+        noise = jnp.asarray(self.noise_estimate, target.dtype)
+        settings = (self.step_size, self.friction, noise, self.resample_every, self.batch_size)
+        return SGHMCKernel(tempered, *settings, target.dim, target.dtype)
 
 
-def _target(sampler: SGLD | SGHMC, model: Model) -> Tempered:
+def _tempered(sampler: SGLD | SGHMC, target: FlatTarget) -> Tempered:
     kind = Tempered if sampler.control is None else Controlled
-    return kind(model, sampler.target_temperature(model.n), sampler.temper)
+    return kind(target.model, sampler.target_temperature(target.n), sampler.temper)
 
 
 def _check_settings(sampler: SGLD | SGHMC) -> None:

@@ -1,56 +1,51 @@
 """Settings and params as JSON and back: what a store needs to go on with a run without being told again.
 
-A store may come from elsewhere, so nothing that it names is called but the classes of settings listed here.
+A store may come from elsewhere, so nothing that it names is imported or called but the classes of settings that
+installed packages list under the entry points ``mintmc.samplers``.
 """
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import fields, is_dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 import jax
 import numpy as np
 
-from mintmc import proposals, samplers
-from mintmc.control.bounds import RegressionBounds
-from mintmc.control.lower_bounds import JaakkolaJordan
-from mintmc.kernels.schedule import Polynomial
-from mintmc.ladder.ladder import Ladder
-from mintmc.ladder.rings import QuantileRings, SpacedRings
-
-_CLASSES = {
-    kind.__name__: kind
-    for kind in (
-        samplers.MINT,
-        samplers.MINTEE,
-        samplers.SGHMC,
-        samplers.SGLD,
-        samplers.AustereMH,
-        samplers.BarkerMH,
-        samplers.ConfidenceMH,
-        samplers.EquiEnergy,
-        samplers.FireflyMC,
-        samplers.MetropolisHastings,
-        samplers.ParallelTempering,
-        samplers.ScalableMH,
-        samplers.TaylorProxy,
-        samplers.TunaMH,
-        proposals.Custom,
-        proposals.Hamiltonian,
-        proposals.Langevin,
-        proposals.RandomWalk,
-        Ladder,
-        QuantileRings,
-        SpacedRings,
-        JaakkolaJordan,
-        RegressionBounds,
-        Polynomial,
-    )
-}
-"""All that a store may ask for."""
+GROUP = "mintmc.samplers"
+"""The entry points under which packages, this one too, list the classes of settings that a store may name."""
 _MOST_NUMBERS = 2**16
 """Of an array that is written down; of a larger one a hash is."""
+
+
+@cache
+def listed() -> dict[str, EntryPoint]:
+    """All that a store may ask for, by name; what this package lists comes before what others do.
+
+    Examples
+    --------
+    >>> listed()["MINT"].value
+    'mintmc.samplers:MINT'
+    """
+    ours_last = sorted(entry_points(group=GROUP), key=lambda entry: entry.value.startswith("mintmc."))
+    return {entry.name: entry for entry in ours_last}
+
+
+def listed_class(name: Any) -> type:
+    """A class of settings by its name; refuses what nobody lists."""
+    entry = listed().get(name) if isinstance(name, str) else None
+    if entry is None:
+        raise ValueError(f"cannot be read back from a store: {name}, which no package lists under {GROUP}")
+    try:
+        found = entry.load()
+    except Exception as error:  # a package of others may fail in any way
+        raise ValueError(f"cannot be read back from a store: {name}, as {entry.value} fails: {error}") from error
+    if not is_dataclass(found) or not isinstance(found, type):
+        raise ValueError(f"cannot be read back from a store: {name}, which is no class of settings")
+    return found
 
 
 def encode(value: Any) -> Any:
@@ -65,7 +60,7 @@ def encode(value: Any) -> Any:
         return value
     if is_dataclass(value) and not isinstance(value, type):
         settings = {field.name: encode(getattr(value, field.name)) for field in fields(value)}
-        return {"settings": type(value).__name__, "fields": settings}
+        return {"kind": type(value).__name__, **settings}
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return {"dict": {key: encode(part) for key, part in value.items()}}
     if type(value) in (list, tuple):
@@ -96,10 +91,9 @@ def decode(coded: Any) -> Any:
 
 
 def _decoded(coded: dict[str, Any]) -> Any:
-    if "settings" in coded:
-        if coded["settings"] not in _CLASSES:
-            raise ValueError(f"cannot be read back from a store: {coded['settings']}")
-        return _CLASSES[coded["settings"]](**{name: decode(part) for name, part in coded["fields"].items()})
+    if "kind" in coded:
+        settings = {name: decode(part) for name, part in coded.items() if name != "kind"}
+        return listed_class(coded["kind"])(**settings)
     if "dict" in coded:
         return {key: decode(part) for key, part in coded["dict"].items()}
     if "list" in coded:

@@ -18,7 +18,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 from mintmc.posterior import Params, Posterior
 from mintmc.store.encode import encode
 
-FORMAT = 2
+FORMAT = 3
 """Of the store; another one cannot be gone on with."""
 _IGNORED = ("versions.numpy", "versions.zarr")
 """Another release may draw other numbers from the same seed; another NumPy or Zarr does not. Another machine may round
@@ -122,7 +122,7 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         return
     for key, part in value.items():
         # How settings are encoded is nobody's concern.
-        inner = name if key in ("fields", "settings", "dict") else f"{name}.{key}".lstrip(".")
+        inner = name if key in ("kind", "dict") else f"{name}.{key}".lstrip(".")
         yield from _leaves(inner, part)
 
 

@@ -14,6 +14,7 @@ import json
 import re
 import shutil
 import uuid
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,30 @@ _LEFT = re.compile(r"zarr\.(json|[0-9a-f]{32})\.partial")
 """What a run leaves that is killed before it has a ``zarr.json``."""
 
 
+@dataclass(frozen=True)
+class Committed:
+    """What a store shows of a run: the record of its last commit, and the checkpoint that belongs to it."""
+
+    path: Path
+    record: dict[str, Any] | None  # None if there is nothing
+
+    @classmethod
+    def at(cls, path: Path) -> Committed:
+        """What is there now."""
+        return cls(path, None if is_new(path) else read_record(path))
+
+    @property
+    def checkpoint_path(self) -> Path:
+        """Of the file that holds the checkpoint."""
+        assert self.record is not None
+        return self.path / self.record["checkpoint"]
+
+    def checkpoint(self) -> list[np.ndarray]:
+        """The arrays of the checkpoint."""
+        assert self.record is not None
+        return load_arrays(self.path, self.record)
+
+
 class RunStore:
     """A store that is being written to.
 
@@ -40,19 +65,15 @@ class RunStore:
     ----------
     path
         Of the Zarr store, a directory. It must not exist, or hold a run.
-    writes
-        False if another process writes to it, and this one only needs to know where the run stands.
     """
 
-    def __init__(self, path: str | Path, writes: bool = True):
+    def __init__(self, path: str | Path):
         import zarr
 
         from mintmc.store.chunks import Chunks
 
         self.path = Path(path)
-        self.done = None if is_new(self.path) else read_record(self.path)  # what was committed last
-        if not writes:
-            return
+        self.done = Committed.at(self.path).record  # what was committed last
         if self.done is None:
             _begin(self.path)
         else:
@@ -101,11 +122,6 @@ class RunStore:
         for old in self.path.glob("checkpoint-*.npz*"):
             if old.name != name:
                 old.unlink(missing_ok=True)
-
-    def checkpoint(self) -> list[np.ndarray]:
-        """The arrays of the last checkpoint."""
-        assert self.done is not None
-        return load_arrays(self.path, self.done)
 
     def _on_disk(self) -> str:
         return hashlib.sha256(read(self.path / "zarr.json", MOST_BYTES)).hexdigest()

@@ -11,11 +11,11 @@ import numpy as np
 from mintmc import check
 from mintmc.posterior import Posterior
 from mintmc.proposals import Proposal, RandomWalk
-from mintmc.result.diagnose import draws_group, settings_of
 from mintmc.result.modes import batch_means, standard_error
+from mintmc.result.reading import draws_group, settings_of
 from mintmc.result.tree import variables
 from mintmc.run.initial import initial_states
-from mintmc.run.lane import key_of
+from mintmc.run.keys import key_of
 from mintmc.run.sample import sample
 from mintmc.samplers import MetropolisHastings
 
@@ -103,7 +103,7 @@ def audit_rung(
         raise ValueError("tree must be of a run with truncate=False: the energies of its rungs are cut off, got True")
     temperature = float(ladder["temperature"][rung])
     temper = ladder.attrs["energy_of"]
-    sampler = MetropolisHastings(RandomWalk() if proposal is None else proposal, temperature, temper)
+    sampler = MetropolisHastings(RandomWalk() if proposal is None else proposal, temperature=temperature, temper=temper)
     full: Any = sample(
         posterior, sampler, init=init, draws=draws, warmup=warmup, chains=chains, seed=seed, progress=False
     )
@@ -119,12 +119,13 @@ def audit_rung(
 def _log_priors(posterior: Posterior, full: Any, init: Any) -> np.ndarray:
     """The log prior of every draw (chain, draw): what the energy has beside the likelihood."""
     group = full[draws_group(full)]
-    thetas, unravel, _ = initial_states(init, group.sizes["chain"], key_of(0))
-    dim = thetas[0].size
+    _, example = initial_states(init, group.sizes["chain"], key_of(0))
+    target = posterior.flat(example)
     shape = (group.sizes["chain"], group.sizes["draw"])
-    parts = [group[name].values.reshape(*shape, -1) for name in variables(np.asarray(thetas)[:1], unravel)]
-    log_prior = jax.jit(jax.vmap(posterior.model(unravel, dim).log_prior))
-    return np.asarray(log_prior(np.concatenate(parts, axis=-1).reshape(-1, dim)), float).reshape(shape)
+    names = variables(np.zeros((1, target.dim), target.dtype), target.unravel)
+    parts = [group[name].values.reshape(*shape, -1) for name in names]
+    log_prior = jax.jit(jax.vmap(target.model.log_prior))
+    return np.asarray(log_prior(np.concatenate(parts, axis=-1).reshape(-1, target.dim)), float).reshape(shape)
 
 
 def _mean_and_error(energies: np.ndarray) -> tuple[float, float]:

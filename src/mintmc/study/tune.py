@@ -8,8 +8,7 @@ with the next hotter rung, and m follows from c.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import jax
@@ -20,16 +19,17 @@ from jax import Array
 from mintmc import check
 from mintmc.acceptance.minibatch import Common
 from mintmc.data import Batch
-from mintmc.energy import Density, Model, Tempered
-from mintmc.kernels import metropolis
-from mintmc.kernels.base import Info, Kernel
+from mintmc.energy import Tempered
+from mintmc.kernels.metropolis import MetropolisKernel, State
+from mintmc.kernels.parallel_tempering import ParallelTemperingKernel
 from mintmc.ladder.barrier import even_temperatures
 from mintmc.ladder.ladder import Ladder
+from mintmc.ladder.reference import Reference
 from mintmc.posterior import Posterior
 from mintmc.proposals import Point, Proposal, RandomWalk
 from mintmc.run.sample import sample
-from mintmc.samplers.base import on_vectors
 from mintmc.samplers.parallel_tempering import ParallelTempering
+from mintmc.statistics import Info
 
 _FEWEST = 50
 """Rows of the smallest batch: the penalty needs means that are nearly normal."""
@@ -93,7 +93,7 @@ def tune_ladder(
     settings = {"init": init, "draws": draws, "warmup": draws, "chains": chains, "progress": progress}
     ladder = Ladder.geometric(hottest, rungs)
     for round_ in range(rounds):
-        sampler = ParallelTempering(ladder, proposal, temper=temper)
+        sampler = ParallelTempering(ladder, proposal=proposal, temper=temper)
         pilot = sample(posterior, sampler, seed=seed + round_, **settings)["ladder"]
         rejections = np.clip(1 - _over_chains(pilot, "swap_rate")[:-1], 0, 1)
         ladder = Ladder(even_temperatures(ladder.temperatures, rejections, rungs).tolist())
@@ -101,7 +101,7 @@ def tune_ladder(
     if n < 2 * _FEWEST:
         return ladder
     size = min(n // 2, max(_FEWEST, n // 50))
-    probe = _Probe(ladder, proposal, temper=temper, size=size)
+    probe = _Probe(ladder, proposal=proposal, temper=temper, size=size)
     pilot = sample(posterior, probe, seed=seed + rounds, **settings)["ladder"]
     # Swaps with the hotter rung are decided on this one's batches; the hottest has none (NaN).
     measured = np.fmax(_over_chains(pilot, "log_ratio_noise"), _over_chains(pilot, "swap_noise"))
@@ -138,32 +138,45 @@ class _Probe(ParallelTempering):
 
     size: int = 0
 
-    def kernel(
-        self, model: Model, theta: Array, unravel: Callable, ravel: Callable, *, reference: Density | None = None
-    ) -> Kernel:
-        kernel = super().kernel(model, theta, unravel, ravel, reference=reference)
-        roles = ("test", "gradient") if self.proposal.uses_gradient else ("test",)
-        temperatures = np.asarray(self.ladder.temperatures)
-        between = jnp.asarray(-1 / np.diff(1 / temperatures), theta.dtype)
-        proposal, temper = on_vectors(self.proposal, unravel, ravel), model.tempered(self.temper)
+    def kernel(self, reference: Reference) -> ParallelTemperingKernel:
+        """The kernel of one chain."""
+        kernel = super().kernel(reference)
+        return _ProbeKernel(**{each.name: getattr(kernel, each.name) for each in fields(kernel)}, size=self.size)
 
-        def local_noise(at: tuple) -> Array:
-            temperature, noise, theta, tuning, batch = at
-            target = Tempered(model, temperature, temper)
-            local = metropolis.Settings(target, proposal, Common(True), self.size, theta.size, theta.dtype)
-            state = metropolis.State(Point(theta), ())
-            return metropolis.advance(noise, state, batch, tuning, local)[1].log_ratio_noise
 
-        def advance(noise: Any, state: Any, batch: Batch, tuning: Any) -> tuple[Any, Info]:
-            moved, info = kernel.advance(noise, state, batch, tuning)
-            rows = {role: batch[role] for role in roles}
-            at = (jnp.asarray(temperatures, theta.dtype), noise.local, state.theta, tuning)
-            local = jax.lax.map(lambda at: local_noise((*at, rows)), at)
-            swap = jax.lax.map(
-                lambda at: Tempered(model, at[0], temper, exchange=True).difference(at[1], at[2], batch["test"]).noise,
-                (between, state.theta[:-1], state.theta[1:]),
-            )
-            extras = info.extras | {"rung_noise": local, "swap_noise": swap * info.extras["swaps"]}
-            return moved, info._replace(extras=extras)
+@dataclass(frozen=True)
+class _ProbeKernel(ParallelTemperingKernel):
+    """The same, one step of it."""
 
-        return kernel._replace(advance=advance, batches={**kernel.batches, **dict.fromkeys(roles, self.size)})
+    size: int = 0
+
+    def advance(self, randomness: Any, state: Any, batch: Batch, tuning: Any) -> tuple[Any, Info]:
+        """A step on all data; the noise is that of its moves and swaps on a batch."""
+        moved, info = super().advance(randomness, state, batch, tuning)
+        temperatures = np.asarray(self.temperatures)
+        between = jnp.asarray(-1 / np.diff(1 / temperatures), self.dtype)
+        rows = {role: batch[role] for role in self._roles}
+
+        def local(at: tuple[Array, Any, Array, Any]) -> Array:
+            temperature, numbers, theta, tuning = at
+            target = Tempered(self.model, temperature, self.temper)
+            kernel = MetropolisKernel(target, self.proposal, Common(True), self.size, self.dim, self.dtype)
+            return kernel.advance(numbers, State(Point(theta), ()), rows, tuning)[1]["log_ratio_noise"]
+
+        def swap(at: tuple[Array, Array, Array]) -> Array:
+            target = Tempered(self.model, at[0], self.temper, exchange=True)
+            return target.difference(at[1], at[2], batch["test"]).noise
+
+        of_rungs = (jnp.asarray(temperatures, self.dtype), randomness.local, state.theta, tuning)
+        info["rung_noise"] = jax.lax.map(local, of_rungs)
+        info["swap_noise"] = jax.lax.map(swap, (between, state.theta[:-1], state.theta[1:])) * info["swaps"]
+        return moved, info
+
+    @property
+    def _roles(self) -> tuple[str, ...]:
+        return ("test", "gradient") if self.proposal.uses_gradient else ("test",)
+
+    @property
+    def batches(self) -> dict[str, int]:
+        """All data, and the batches that are probed."""
+        return {**super().batches, **dict.fromkeys(self._roles, self.size)}

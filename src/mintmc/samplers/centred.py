@@ -16,14 +16,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from mintmc.control import Controlled, Expansion, Laplace, expand, laplace
+from mintmc.compiled import identity
+from mintmc.control import Controlled, Expansion, Laplace, Taylor, expand, laplace
 from mintmc.control.choose import COMFORTABLE, FEWEST, ROWS_LOOKED_AT, Look, Residuals
 from mintmc.energy import Tempered
+from mintmc.kernels.base import Kernel
 from mintmc.modes.find import Mode, NoModeError, mode_of
-from mintmc.posterior import Posterior, flatten
-from mintmc.proposals import Point, Tuning
+from mintmc.posterior import flatten
+from mintmc.proposals import Point, Proposal, Tuning
 from mintmc.run import adapt
-from mintmc.samplers.control import needs_laplace
+from mintmc.run.chains import Centres
+from mintmc.run.task import Task
 
 FAR = 10.0
 """Standard deviations from the mode at which a centre that was given is refused."""
@@ -32,6 +35,7 @@ WANDERED = 4.0
 _SAME_START = 10.0
 """Standard deviations within which chains are taken to start in one place."""
 _GROWTH = 1.3
+_PASSES = 200
 _MOVES = 16
 _CHAINS_MEASURED = 4
 _STARTS = 2**20
@@ -44,37 +48,31 @@ class Centre(NamedTuple):
     laplace: Laplace | None
 
 
-def is_centred(sampler: Any) -> bool:
-    """Whether a run needs a centre."""
-    return getattr(sampler, "control", None) is not None or needs_laplace(getattr(sampler, "proposal", None))
+class Plan(NamedTuple):
+    """What a sampler asks of its centres."""
+
+    target: Tempered  # a Controlled one, if batches are to estimate only what an expansion leaves
+    proposal: Proposal | None  # between flat vectors
+    control: Taylor | None
+    batch_size: int | None  # None leaves it open
+    kernel: Callable[[int | None], Kernel]  # for batches of a size
 
 
-def target_of(sampler: Any, posterior: Posterior, unravel: Callable, dim: int) -> Tempered:
-    """The target at the sampler's temperature."""
-    model = posterior.model(unravel, dim)
-    kind = Tempered if getattr(sampler, "control", None) is None else Controlled
-    return kind(model, sampler.target_temperature(posterior.n), sampler.temper)
-
-
-class Centred:
+class Centred(Centres):
     """The centres of a run's chains, and the batch that was chosen for them."""
 
-    def __init__(self, task: Any):
-        self.is_controlled = getattr(task.sampler, "control", None) is not None
-        self.is_batched = self.is_controlled and hasattr(task.sampler, "batch_size")
-        self.is_open = self.is_batched and task.sampler.batch_size is None
+    def __init__(self, task: Task, plan: Plan):
+        self.plan = plan
+        self.is_controlled = plan.control is not None
+        self.is_open, self.batch_size = self.is_controlled and plan.batch_size is None, plan.batch_size
         self.rows_read, self.passes, self.gradient = 0, 0.0, float("nan")
-        self.recentred = 0
+        self.recentred, self.not_found = 0, 0
         self.noise: Residuals | None = None
         self.of_chain = self._find(task)
         self.task = self._begun(task)
         if self.is_open:
-            self._choose(self.task, *self._around())
-
-    @property
-    def batch_size(self) -> int:
-        """Rows of a batch; 0 where none are controlled."""
-        return self.task.sampler.batch_size if self.is_batched else 0
+            self._choose(*self._around())
+        self.kernel = plan.kernel(self.batch_size)
 
     def reconsider(self, states: list[Array], tunings: list[Tuning]) -> list[int]:
         """Half-way through warm-up: give chains that wandered off a centre of their own; says which."""
@@ -94,58 +92,66 @@ class Centred:
                 tuning._replace(laplace=self.of_chain[chain].laplace) if tuning.laplace is not None else tuning
                 for chain, tuning in enumerate(tunings)
             ]
-            self._choose(self.task, states, tunings)
+            self._choose(states, tunings)
+            self._follow()
         return moved
+
+    def _follow(self) -> None:
+        """A kernel for batches of another size."""
+        if self.batch_size != getattr(self.kernel, "batch_size", self.batch_size):
+            self.kernel = self.plan.kernel(self.batch_size)
 
     def facts(self) -> dict[str, Any]:
         """What the tree should know."""
-        task = self.task
+        n = self.task.target.n
         facts: dict[str, Any] = {
             "centre": np.asarray(self.of_chain[0].expansion.centre, float).tolist(),
             "centre_passes": self.passes,
             "centre_gradient": self.gradient,
             "recentred_chains": self.recentred,
+            "modes_not_found": self.not_found,
         }
-        if self.is_batched:
+        if self.batch_size != n:
             facts["batch_size"] = self.batch_size
         if self.noise is not None:
-            n_eff = task.posterior.n / task.sampler.target_temperature(task.posterior.n)
-            facts["residual_noise"] = self.noise.noise(task.posterior.n, n_eff, self.batch_size)
+            n_eff = float(self.plan.target.n_eff)
+            facts["residual_noise"] = self.noise.noise(n, n_eff, self.batch_size or n)
             facts["residual_kurtosis"] = self.noise.kurtosis
-            facts["batch_size_needed"] = self.noise.smallest_batch(task.posterior.n, n_eff)
+            facts["batch_size_needed"] = self.noise.smallest_batch(n, n_eff)
         return facts
 
     def said(self) -> str:
         """One line about the centre and the batch."""
         found = f"mode found in {self.passes:.3g} passes" if self.passes else "centre given"
+        if self.not_found:
+            found = f"no mode found in {self.passes:.3g} passes (a saddle, or a flat valley?): the best point is taken"
         if not self.is_open or self.noise is None:
             return found
         facts = self.facts()
         why = f"noise {facts['residual_noise']:.2g} (comfortable: {COMFORTABLE:g})"
-        if self.batch_size == min(FEWEST, self.task.posterior.n):
+        if self.batch_size == min(FEWEST, self.task.target.n):
             why += ", no fewer are of use"
-        elif self.batch_size == self.task.posterior.n:
+        elif self.batch_size == self.task.target.n:
             why = "all data: no smaller batch is quiet enough"
         return f"{found}; batch of {self.batch_size:,} rows chosen: {why}"
 
     def checkpoint(self) -> Any:
         """What a run must find again."""
-        return np.array([self.batch_size, self.recentred, self.rows_read]), self.of_chain
+        return np.array([self.batch_size or 0, self.recentred, self.rows_read]), self.of_chain
 
-    def restore(self, checkpoint: Any) -> bool:
-        """Go on with the centres of a checkpoint; True if its batches are of another size."""
+    def restore(self, checkpoint: Any) -> None:
+        """Go on with the centres of a checkpoint, and with batches of its size."""
         numbers, self.of_chain = checkpoint
         size, self.recentred, self.rows_read = (int(number) for number in numbers)
-        is_other = self.is_batched and size != self.batch_size
-        if is_other:
-            self.task = self.task._replace(sampler=replace(self.task.sampler, batch_size=size))
-        return is_other
+        if self.is_open:
+            self.batch_size = size
+            self._follow()
 
-    def _find(self, task: Any) -> list[Centre]:
+    def _find(self, task: Task) -> list[Centre]:
         """A centre for each chain; those that start near each other share one."""
-        control, starts = getattr(task.sampler, "control", None), task.thetas
+        control, starts = self.plan.control, task.thetas
         if control is not None and control.centre is not None:
-            centre = self._given(task, flatten(control.centre, _name(task))[0].astype(starts[0].dtype))
+            centre = self._given(task, flatten(control.centre, "control.centre")[0].astype(starts[0].dtype))
             return [centre] * len(starts)
         found: list[tuple[Array, Centre]] = []
         centres = []
@@ -157,91 +163,94 @@ class Centred:
             centres.append(near[0])
         return centres
 
-    def _mode(self, task: Any, theta: Array) -> Mode:
-        mode = mode_of(task.posterior, theta, task.unravel, seed=task.seed, order=_order(task))
+    def _mode(self, task: Task, theta: Array) -> Mode:
+        order, flat = self._order, task.target
+        settings: dict[str, Any] = {"max_passes": _PASSES, "is_patient": False}
+        mode = mode_of(flat.posterior, theta, flat.unravel, seed=task.seed, order=order, **settings)
+        self.not_found += int(order == 2 and mode.covariance is None)
         self.rows_read += mode.rows_read
         self.passes += mode.passes
         self.gradient = np.fmax(self.gradient, mode.gradient)
         return mode
 
-    def _centre(self, task: Any, mode: Mode) -> Centre:
-        return self._expanded(task, flatten(mode.params, "params")[0], mode.expansion)
+    def _centre(self, task: Task, mode: Mode) -> Centre:
+        is_peak = mode.covariance is not None
+        return self._expanded(task, flatten(mode.params, "params")[0], mode.expansion, is_peak)
 
-    def _expanded(self, task: Any, at: Array, expansion: Expansion | None) -> Centre:
+    def _expanded(self, task: Task, at: Array, expansion: Expansion | None, is_peak: bool = True) -> Centre:
         """The expansion at a centre, if it is not known already."""
-        target = target_of(task.sampler, task.posterior, task.unravel, task.dim)
+        target = self.plan.target
         if expansion is None:
-            order = _order(task)
-            expansion = jax.jit(lambda at, rows: expand(target.model, at, rows, order))(at, task.posterior.rows)
-            jax.block_until_ready(expansion)
+            model, order = target.model, self._order
+            program = task.target.compiled(
+                ("expand", order), lambda: jax.jit(lambda at, rows: expand(model, at, rows, order))
+            )
+            expansion = jax.block_until_ready(program(at, task.target.posterior.rows))
             task.check_reads()
-            self.rows_read += task.posterior.n
-        return Centre(expansion, None if expansion.hessian is None else laplace(target, expansion))
+            self.rows_read += task.target.n
+        return Centre(expansion, None if expansion.hessian is None else laplace(target, expansion, is_peak))
 
-    def _given(self, task: Any, at: Array) -> Centre:
+    def _given(self, task: Task, at: Array) -> Centre:
         """The centre that the user gave, if it is near a mode."""
         centre = self._expanded(task, at, None)
-        expansion, name = centre.expansion, _name(task)
+        expansion = centre.expansion
         if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(expansion)):
-            raise ValueError(f"{name} must have finite derivatives of log_likelihood on all data, got others there")
+            raise ValueError(
+                "control.centre must have finite derivatives of log_likelihood on all data, got others there"
+            )
         if expansion.hessian is None:
             return centre
         if centre.laplace is None:
-            raise ValueError(f"{name} must be near a mode, got a point where the density is not curved like one")
-        target = target_of(task.sampler, task.posterior, task.unravel, task.dim)
+            raise ValueError("control.centre must be near a mode, got a point where the density is not curved like one")
+        target = self.plan.target
         own = np.asarray(target.without_data_gradient(expansion.centre), float)
         gradient = np.asarray(expansion.gradient, float) / float(target.temperature) + own
         self.gradient = float(np.sqrt(np.mean((np.asarray(centre.laplace.factor, float).T @ gradient) ** 2)))
         if self.gradient > FAR:
             raise ValueError(
-                f"{name} must lie within {FAR:g} standard deviations of a mode (None finds it), got one about "
+                f"control.centre must lie within {FAR:g} standard deviations of a mode (None finds it), got one about "
                 f"{self.gradient:.3g} away"
             )
         return centre
 
-    def _begun(self, task: Any) -> Any:
+    def _begun(self, task: Task) -> Any:
         """The chains start around their centres: what they were given is where the mode was sought from."""
         if not self.is_controlled:
             return task
-        is_possible = jax.jit(task.posterior.model(task.unravel, task.dim).is_possible)
+        is_possible = task.target.compiled(("is possible",), lambda: jax.jit(task.target.model.is_possible))
         key = jax.random.fold_in(jax.random.key(task.seed), _STARTS)
         thetas = []
         for chain, (theta, centre) in enumerate(zip(task.thetas, self.of_chain, strict=True)):
             at = jax.random.fold_in(key, task.first_chain + chain)
             thetas.append(_drawn_around(centre, theta, at, is_possible))
-        return task._replace(thetas=thetas)
+        return replace(task, thetas=thetas)
 
-    def _around(self) -> tuple[list[Array], list[Tuning]]:
+    def _around(self) -> tuple[list[Array], list[Any]]:
         """States and tunings that the chains may be expected to have."""
         task, states, tunings = self.task, [], []
-        first_step = task.first_step(task.sampler.target_temperature(task.posterior.n))
+        first_step = task.first_step(self.plan.target.temperature)
         for theta, centre in zip(task.thetas, self.of_chain, strict=True):
-            adaptation = adapt.start(task.proposal, theta, first_step, centre.laplace)
+            adaptation = adapt.start(self.plan.proposal, theta, first_step, centre.laplace)
             tunings.append(adapt.tuning(adaptation, final=False))
-            keys = jax.random.split(jax.random.key(task.seed), _MOVES)
-            drawn = [theta] if centre.laplace is None else [_drawn_around(centre, theta, key) for key in keys]
-            states.append(jnp.stack(drawn))
+            middle = centre.expansion.centre
+            if centre.laplace is None:
+                states.append(middle)
+                continue
+            normal = jax.random.normal(jax.random.key(task.seed), (_MOVES, task.target.dim), middle.dtype)
+            states.append(middle + normal @ centre.laplace.factor.T)
         return states, tunings
 
-    def _choose(self, task: Any, states: list[Array], tunings: list[Tuning]) -> None:
+    def _choose(self, states: list[Array], tunings: list[Any]) -> None:
         """Measure the residuals at these states; where the batch was left open, take one that suits them."""
-        self.noise = measure(task, self.of_chain, states, tunings)
-        n = task.posterior.n
-        wanted = self.noise.smallest_batch(n, n / task.sampler.target_temperature(n))
-        size = task.sampler.batch_size
+        self.noise = measure(self.task, self.plan, self.of_chain, states, tunings)
+        wanted = self.noise.smallest_batch(self.task.target.n, float(self.plan.target.n_eff))
         # A batch is never made smaller again, nor a program compiled anew for a little.
-        if self.is_open and (size is None or wanted > _GROWTH * size):
-            self.task = task._replace(sampler=replace(task.sampler, batch_size=wanted))
+        if self.is_open and (self.batch_size is None or wanted > _GROWTH * self.batch_size):
+            self.batch_size = wanted
 
-
-def _name(task: Any) -> str:
-    """What the user calls the centre."""
-    return "centre" if hasattr(task.sampler, "centre") else "control.centre"
-
-
-def _order(task: Any) -> int:
-    control = getattr(task.sampler, "control", None)
-    return 2 if control is None else control.order
+    @property
+    def _order(self) -> int:
+        return 2 if self.plan.control is None else self.plan.control.order
 
 
 def _apart(centre: Centre, one: Array, other: Array) -> float:
@@ -251,47 +260,51 @@ def _apart(centre: Centre, one: Array, other: Array) -> float:
     return float(centre.laplace.distance(np.asarray(centre.laplace.centre + (one - other))))
 
 
-def _drawn_around(centre: Centre, theta: Array, key: Array, is_possible: Callable | None = None) -> Array:
+def _drawn_around(centre: Centre, theta: Array, key: Array, is_possible: Callable[[Array], Array]) -> Array:
     """A draw from the Laplace approximation, or closer to the centre where that would be impossible."""
     middle = centre.expansion.centre
     if centre.laplace is None:
         return middle
     shift = centre.laplace.factor @ jax.random.normal(key, theta.shape, theta.dtype)
     tries = (middle + shift / 2**halvings for halvings in range(20))
-    return next((there for there in tries if is_possible is None or bool(is_possible(there))), middle)
+    return next((there for there in tries if bool(is_possible(there))), middle)
 
 
-def measure(task: Any, centres: list[Centre], states: list[Array], tunings: list[Tuning]) -> Residuals:
+def measure(task: Task, plan: Plan, centres: list[Centre], states: list[Array], tunings: list[Any]) -> Residuals:
     """What is left of the rows' differences at moves from the given states, on a random part of the rows."""
-    posterior, n, proposal = task.posterior, task.posterior.n, task.proposal
-    target: Any = target_of(task.sampler, posterior, task.unravel, task.dim)
+    flat, n, proposal = task.target, task.target.n, plan.proposal
+    assert isinstance(plan.target, Controlled)
+    assert proposal is not None
     rng = np.random.default_rng(task.seed)
     at = np.arange(n) if n <= ROWS_LOOKED_AT else np.sort(rng.choice(n, ROWS_LOOKED_AT, replace=False))
-    assert posterior.data is not None
-    rows = jax.tree.map(jnp.asarray, posterior.data.take(at))
+    assert flat.posterior.data is not None
+    rows = jax.tree.map(jnp.asarray, flat.posterior.data.take(at))
     some = jax.tree.map(lambda leaf: leaf[:1024], rows)
+    target = plan.target
 
-    @jax.jit
-    def moves(keys: Array, heres: Array, tuning: Tuning, expansion: Expansion) -> tuple[Array, Array]:
+    def moves(keys: Array, heres: Array, tuning: Tuning, expansion: Expansion, some: Any) -> tuple[Array, Array]:
         informed = target.informed({"control": expansion})
 
         def visit(theta: Array) -> Point:
             return Point(theta, informed.batch_gradient(theta, some) if proposal.uses_gradient else None)
 
         def move(key: Array, here: Array) -> tuple[Array, Array]:
-            noise = proposal.noise(key, here.size, here.dtype)
-            there, log_q = proposal.move(noise, visit(here), visit, tuning)
+            numbers = proposal.randomness(key, here.size, here.dtype)
+            there, log_q = proposal.move(numbers, visit(here), visit, tuning)
             return there.theta, log_q
 
-        return jax.vmap(move)(keys, heres)
+        found: tuple[Array, Array] = jax.vmap(move)(keys, heres)
+        return found
 
-    look = Look(target)
-    found = []
+    kind = (identity(proposal), float(target.temperature), target.temper)
+    proposed = flat.compiled(("measured moves", kind), lambda: jax.jit(moves))
+    look: Look = flat.compiled(("look", kind), lambda: Look(target))
+    measured = []
     # A few chains tell what all are like.
     for chain in range(min(len(centres), _CHAINS_MEASURED)):
         state, expansion = states[chain], centres[chain].expansion
         heres = jnp.broadcast_to(state, (_MOVES, state.shape[-1])) if state.ndim == 1 else state
         keys = jax.random.split(jax.random.fold_in(jax.random.key(task.seed), chain), len(heres))
-        theres, log_q = moves(keys, heres, tunings[chain], expansion)
-        found.append(look(heres, theres, log_q, expansion, rows))
-    return max(found, key=lambda one: one.variance)
+        theres, log_q = proposed(keys, heres, tunings[chain], expansion, some)
+        measured.append(look(heres, theres, log_q, expansion, rows))
+    return max(measured, key=lambda one: one.variance)

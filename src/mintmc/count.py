@@ -34,6 +34,29 @@ def add(count: Count, more: Array | Count) -> Count:
     return Count(count.high + more.high + (low >> _BITS), low & (2**_BITS - 1))
 
 
+def of(number: int) -> Count:
+    """A count that is known beforehand.
+
+    Examples
+    --------
+    >>> int(total(add(of(3_000_000_000), 5)))
+    3000000005
+    """
+    return Count(jnp.asarray(number >> _BITS, jnp.int32), jnp.asarray(number & (2**_BITS - 1), jnp.int32))
+
+
+def times(factor: int, rows: Array) -> Count:
+    """``factor`` (at most 64) times a number of at most 31 bits, without overflow.
+
+    Examples
+    --------
+    >>> int(total(times(3, jnp.asarray(2_000_000_000))))
+    6000000000
+    """
+    high, low = rows >> _BITS, rows & (2**_BITS - 1)
+    return add(Count(factor * high, jnp.zeros_like(low)), factor * low)
+
+
 def add_rate(count: Count, rate: Array) -> Count:
     """Count a number in [0, 1], in millionths; what is undefined counts as 0."""
     return add(count, jnp.round(jnp.nan_to_num(rate) * _UNITS).astype(jnp.int32))

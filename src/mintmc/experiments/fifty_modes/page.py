@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mintmc.experiments.fifty_modes_figure import Clusters
-from mintmc.experiments.fifty_modes_numbers import PAPER_BATCHES, PAPER_OCCUPANCY, PAPER_TEMPERATURES
+from mintmc.experiments.fifty_modes.figure import Clusters
+from mintmc.experiments.fifty_modes.numbers import PAPER_BATCHES, PAPER_OCCUPANCY, PAPER_TEMPERATURES
 from mintmc.experiments.report import Page
 
 BAR = 0.03

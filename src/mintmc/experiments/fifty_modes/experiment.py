@@ -35,8 +35,10 @@ from mintmc import (
     SpacedRings,
     sample,
 )
-from mintmc.experiments import fifty_modes_figure, fifty_modes_numbers, fifty_modes_page
-from mintmc.experiments.fifty_modes_scale import SCALES, Scale, mixed_ladder
+from mintmc.experiments.fifty_modes import figure as drawing
+from mintmc.experiments.fifty_modes import numbers as counting
+from mintmc.experiments.fifty_modes import page
+from mintmc.experiments.fifty_modes.scale import SCALES, Scale, mixed_ladder
 
 LARGE_N, LARGE_RUNGS = 1_000_000, 21  # 1.4^20 = 837
 
@@ -71,7 +73,7 @@ def ours(sizes: Scale) -> EquiEnergy:
     """The equi-energy sampler on a ladder that reaches T = 1, with batches on the hot rungs: MINTEE."""
     return EquiEnergy(
         sizes.ladder,
-        local_moves(sizes.d),
+        proposal=local_moves(sizes.d),
         jump_probability=jump_probabilities(sizes.ladder, sizes.n),
         rings=QuantileRings(sizes.rings),
         capacity=sizes.capacity,
@@ -140,7 +142,9 @@ def run_all(sizes: Scale, progress: bool) -> dict[str, Any]:
         "reference": run(
             "reference: parallel tempering on all data",
             posterior,
-            ParallelTempering(Ladder(sizes.ladder.temperatures), local_moves(sizes.d), reference=jnp.asarray(mode)),
+            ParallelTempering(
+                Ladder(sizes.ladder.temperatures), proposal=local_moves(sizes.d), reference=jnp.asarray(mode)
+            ),
             origin,
             draws=sizes.reference_scans,
             warmup=sizes.reference_warmup,
@@ -162,12 +166,12 @@ def costs(sizes: Scale, trees: dict[str, Any], progress: bool) -> dict[str, Any]
     mixed, large_mixed = ours(alike), ours(plain)
     full, large_full = on_all_data(mixed), on_all_data(large_mixed)
     numbers: dict[str, Any] = {
-        "mintee": fifty_modes_numbers.cost_numbers(trees["mixed"], sizes.n),
-        "full": fifty_modes_numbers.cost_numbers(trees["full"], sizes.n),
-        "mintee_counted": fifty_modes_numbers.counted_data(mixed, sizes.n),
-        "full_counted": fifty_modes_numbers.counted_data(full, sizes.n),
-        "large_mintee_counted": fifty_modes_numbers.counted_data(large_mixed, LARGE_N),
-        "large_full_counted": fifty_modes_numbers.counted_data(large_full, LARGE_N),
+        "mintee": counting.cost_numbers(trees["mixed"], sizes.n),
+        "full": counting.cost_numbers(trees["full"], sizes.n),
+        "mintee_counted": counting.counted_data(mixed, sizes.n),
+        "full_counted": counting.counted_data(full, sizes.n),
+        "large_mintee_counted": counting.counted_data(large_mixed, LARGE_N),
+        "large_full_counted": counting.counted_data(large_full, LARGE_N),
     }
     if sizes.large_sweeps:
         posterior = Posterior(log_likelihood, simulate(LARGE_N, plain.d))
@@ -176,13 +180,13 @@ def costs(sizes: Scale, trees: dict[str, Any], progress: bool) -> dict[str, Any]
             brief = replace(sampler, feed=short, round_length=short)
             origin = np.zeros(plain.d, np.float32)
             tree = run(f"cost at n = 1e6: {name}", posterior, brief, origin, draws=short, warmup=short, seed=6)
-            numbers[name] = fifty_modes_numbers.cost_numbers(tree, LARGE_N)
+            numbers[name] = counting.cost_numbers(tree, LARGE_N)
     return numbers
 
 
 def numbers(sizes: Scale, trees: dict[str, Any], progress: bool = False) -> dict[str, Any]:
     """What was measured, part by part."""
-    of = fifty_modes_numbers
+    of = counting
     ladders = {name: trees[name]["ladder"] for name in ("ours", "published", "reference")}
     theta = {name: trees[name]["posterior"]["theta"].values for name in ("ours", "published", "plain")}
     edges = SpacedRings(c=10.0).edges(published(sizes).ladder)
@@ -229,8 +233,8 @@ def reproduce(scale: str, out: Path, progress: bool = True) -> Path:
     trees = run_all(sizes, progress)
     measured = numbers(sizes, trees, progress)
     theta = {name: trees[name]["posterior"]["theta"].values for name in ("ours", "plain")}
-    clusters = fifty_modes_figure.clusters(theta["ours"], sizes.shown)
+    clusters = drawing.clusters(theta["ours"], sizes.shown)
     title = f"{sizes.d} modes: n = {sizes.n:,}, {len(sizes.ladder)} rungs up to T = {sizes.ladder.temperatures[-1]:.0f}"
-    figure = fifty_modes_figure.draw(theta, measured, clusters, title, out / "fifty-modes.png")
-    fifty_modes_page.write(scale, sizes.d, sizes.n, measured, clusters, out, figure)
+    figure = drawing.draw(theta, measured, clusters, title, out / "fifty-modes.png")
+    page.write(scale, sizes.d, sizes.n, measured, clusters, out, figure)
     return figure

@@ -18,8 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from mintmc import MINT, MetropolisHastings, Posterior, RandomWalk, sample
-from mintmc.experiments import tied_means_rivals
 from mintmc.experiments.report import Page, mean_and_error
+from mintmc.experiments.tied_means import rivals as others
 from mintmc.result.plots import INK, contours_plot
 
 N, BATCH, ALPHA, VARIANCE = 1_000_000, 1000, 0.5, 2.0
@@ -34,12 +34,12 @@ class Scale:
 
     mint_draws: int  # each of RUNS chains
     full_draws: int  # each of 4 chains of tempered MCMC
-    rivals: tied_means_rivals.Scale
+    rivals: others.Scale
 
 
 SCALES = {
-    "quick": Scale(300_000, 1_500, tied_means_rivals.Scale(100_000, 2, 100)),
-    "paper": Scale(1_000_000, 20_000, tied_means_rivals.Scale(1_000_000, 10, 3000)),
+    "quick": Scale(300_000, 1_500, others.Scale(100_000, 2, 100)),
+    "paper": Scale(1_000_000, 20_000, others.Scale(1_000_000, 10, 3000)),
 }
 
 
@@ -133,7 +133,7 @@ def reproduce(scale: str, out: Path, progress: bool = True) -> Path:
     trees = {
         "mint": run(mint, sizes.mint_draws, RUNS, 1),
         "paper": run(paper, sizes.mint_draws, RUNS, 2),
-        "full": run(MetropolisHastings(RandomWalk(), temperature), sizes.full_draws, 4, 3),
+        "full": run(MetropolisHastings(RandomWalk(), temperature=temperature), sizes.full_draws, 4, 3),
     }
     draws = {name: tree["tempered_posterior"]["theta"].values for name, tree in trees.items()}
     at = np.linspace(0, sizes.mint_draws, 21).astype(int)[1:]
@@ -141,8 +141,8 @@ def reproduce(scale: str, out: Path, progress: bool = True) -> Path:
 
     flat = Posterior(log_likelihood, x)
     rivals = {
-        "visits": tied_means_rivals.visits_of_gradient_methods(posterior, MODES, sizes.rivals, progress),
-        "batches": tied_means_rivals.batch_sizes(flat, sizes.rivals, progress),
+        "visits": others.visits_of_gradient_methods(posterior, MODES, sizes.rivals, progress),
+        "batches": others.batch_sizes(flat, sizes.rivals, progress),
     }
 
     figure = _figure(truth, draws, at, hits, temperature, out / "tied-means.png")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mintmc.experiments.fifty_modes_numbers import modes_of
+from mintmc.experiments.fifty_modes.numbers import modes_of
 from mintmc.result.plots import INK
 
 MISSING = "needs scikit-learn:\npip install 'mintmc[experiments]'"

@@ -25,7 +25,7 @@ class Digits(NamedTuple):
 @cache
 def load() -> Digits:
     """The 13,007 training and 2,163 test images."""
-    with (files("mintmc.experiments") / "mnist_1v7.npz").open("rb") as file:
+    with (files("mintmc.experiments.logistic") / "mnist_1v7.npz").open("rb") as file:
         raw = np.load(file)
         images = {part: raw[f"{part}_images"].reshape(-1, 784).astype(np.float32) / 255 for part in ("train", "test")}
         labels = {part: np.where(raw[f"{part}_labels"] == 1, 1, -1).astype(np.float32) for part in ("train", "test")}

@@ -17,8 +17,8 @@ import jax
 import numpy as np
 
 from mintmc import MINT, AustereMH, BarkerMH, ConfidenceMH, RandomWalk, sample
-from mintmc.experiments import mnist
-from mintmc.result.diagnose import draws_group
+from mintmc.experiments.logistic import mnist
+from mintmc.result.reading import draws_group
 
 TEMPERATURE = 100.0
 WALK = RandomWalk(step_size=0.05)
@@ -56,11 +56,15 @@ class Row(NamedTuple):
 ENTRIES = (
     # MINT at the same temperature and the same step; T must exceed n/m, so m = 100 gives 130.1 at the least.
     Entry("MINT", "100", lambda n: MINT(100, alpha=0.99, proposal=WALK)),
-    Entry("BarkerMH (MHMINIBATCH)", "125.4 ± 9.2", lambda n: BarkerMH(100, TEMPERATURE, WALK, published=True)),
+    Entry(
+        "BarkerMH (MHMINIBATCH)",
+        "125.4 ± 9.2",
+        lambda n: BarkerMH(100, temperature=TEMPERATURE, proposal=WALK, published=True),
+    ),
     Entry(
         "BarkerMH, published rules and table (variance 0.81)",
         "125.4 ± 9.2",
-        lambda n: BarkerMH(100, TEMPERATURE, WALK, variance=0.81, table="ridge", published=True),
+        lambda n: BarkerMH(100, temperature=TEMPERATURE, proposal=WALK, variance=0.81, table="ridge", published=True),
     ),
     Entry(
         "AustereMH(NC)", "973.8 ± 49.8", lambda n: AustereMH(temperature=TEMPERATURE, proposal=WALK, oracle_error=0.05)
@@ -68,7 +72,7 @@ ENTRIES = (
     Entry(
         "AustereMH(NC), published oracle",
         "973.8 ± 49.8",
-        lambda n: AustereMH(temperature=TEMPERATURE, proposal=WALK, oracle_error=0.05, published_oracle=True),
+        lambda n: AustereMH(temperature=TEMPERATURE, proposal=WALK, oracle_error=0.05, published=True),
     ),
     Entry(
         "AustereMH(C)",
@@ -78,9 +82,11 @@ ENTRIES = (
     Entry(
         "ConfidenceMH (MHSUBLHD), published rules",
         "10783.4 ± 78.9",
-        lambda n: ConfidenceMH("oracle", published=True, temperature=TEMPERATURE, proposal=WALK),
+        lambda n: ConfidenceMH(bound="oracle", published=True, temperature=TEMPERATURE, proposal=WALK),
     ),
-    Entry("ConfidenceMH", "10783.4 ± 78.9", lambda n: ConfidenceMH("oracle", temperature=TEMPERATURE, proposal=WALK)),
+    Entry(
+        "ConfidenceMH", "10783.4 ± 78.9", lambda n: ConfidenceMH(bound="oracle", temperature=TEMPERATURE, proposal=WALK)
+    ),
 )
 
 

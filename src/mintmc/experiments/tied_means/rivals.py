@@ -37,8 +37,8 @@ def visits_of_gradient_methods(
     """For SGLD and SGHMC, started twice in either mode: which modes each chain visits."""
     steps = scale.gradient_steps
     samplers: dict[str, Any] = {
-        "SGLD": SGLD(BATCH, Polynomial.between(1e-6, 1e-8, steps)),
-        "SGHMC": SGHMC(BATCH, 2e-4, friction=500.0),
+        "SGLD": SGLD(BATCH, step_size=Polynomial.between(1e-6, 1e-8, steps)),
+        "SGHMC": SGHMC(BATCH, step_size=2e-4, friction=500.0),
     }
     start = PerChain(np.repeat(modes, 2, axis=0))
     seen = {}
@@ -54,12 +54,12 @@ def visits_of_gradient_methods(
 def batch_sizes(posterior: Posterior, scale: Scale, progress: bool) -> list[tuple[str, str, float, float]]:
     """Name, published size, and mean and standard deviation over the runs of the measured size."""
     entries = (
-        ("BarkerMH", "182.3 ± 11.4", BarkerMH(50, TEMPERATURE, WALK)),
-        ("AustereMH(C)", "13,540.5 ± 1,521.4", AustereMH(50, 0.005, TEMPERATURE, WALK)),
+        ("BarkerMH", "182.3 ± 11.4", BarkerMH(50, temperature=TEMPERATURE, proposal=WALK)),
+        ("AustereMH(C)", "13,540.5 ± 1,521.4", AustereMH(50, epsilon=0.005, temperature=TEMPERATURE, proposal=WALK)),
         (
             "ConfidenceMH",
             "65,758.9 ± 3,222.6",
-            ConfidenceMH("oracle", 50, temperature=TEMPERATURE, proposal=WALK, published=True),
+            ConfidenceMH(bound="oracle", batch_size=50, temperature=TEMPERATURE, proposal=WALK, published=True),
         ),
     )
     table = []

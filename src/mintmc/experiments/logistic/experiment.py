@@ -5,7 +5,7 @@ MCMC and MCMC. It does not give prior, temperature or start. With a flat prior t
 can be separated, and the chain drifts outwards for ever), so we take N(0, 1) on every weight, alpha = 0.99 (T = 136,
 of the likelihood alone), and a start drawn from the prior; a random-walk step of 0.061 a coordinate then has the
 paper's acceptance and mean step. Table 1 has the settings of its own source (Seita et al. 2017): see
-``logistic_table``.
+``table``.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import numpy as np
 from scipy.special import expit
 
 from mintmc import MINT, MetropolisHastings, RandomWalk, normality, sample
-from mintmc.experiments import logistic_table, mnist
+from mintmc.experiments.logistic import mnist, table
 from mintmc.experiments.report import Page
-from mintmc.result.diagnose import draws_group
 from mintmc.result.plots import INK
+from mintmc.result.reading import draws_group
 
 BATCH, ALPHA = 100, 0.99
 TEMPERED_STEP, COLD_STEP = 0.061, 0.0018  # a coordinate: times sqrt(784) = 28, the mean step
@@ -38,12 +38,12 @@ class Scale:
     mint_draws: int
     tempered_draws: int
     cold_draws: int
-    table: logistic_table.Scale
+    comparison: table.Scale
 
 
 SCALES = {
-    "quick": Scale(4, 10_000, 500, 1500, logistic_table.Scale(2, 300)),
-    "paper": Scale(10, 30_000, 2000, 8000, logistic_table.Scale(10, 5000)),
+    "quick": Scale(4, 10_000, 500, 1500, table.Scale(2, 300)),
+    "paper": Scale(10, 30_000, 2000, 8000, table.Scale(10, 5000)),
 }
 
 
@@ -109,7 +109,7 @@ def reproduce(scale: str, out: Path, progress: bool = True) -> Path:
     walk, cold = RandomWalk(step_size=TEMPERED_STEP), RandomWalk(step_size=COLD_STEP)
     runs: dict[str, tuple[Any, int]] = {
         "mint": (MINT(BATCH, alpha=ALPHA, temper="likelihood", proposal=walk), sizes.mint_draws),
-        "full": (MetropolisHastings(walk, temperature, temper="likelihood"), sizes.tempered_draws),
+        "full": (MetropolisHastings(walk, temperature=temperature, temper="likelihood"), sizes.tempered_draws),
         "paper": (MetropolisHastings(cold), sizes.cold_draws),
     }
 
@@ -131,7 +131,7 @@ def reproduce(scale: str, out: Path, progress: bool = True) -> Path:
     normal = normality(posterior, draws[-1], BATCH)
     moved = draws[np.any(draws != draws[-1], axis=1)][-1]
     change = normality(posterior, draws[-1], BATCH, other=moved)
-    rows = logistic_table.rows(sizes.table, progress)
+    rows = table.rows(sizes.comparison, progress)
 
     figure = _figure(normal, curves, temperature, sizes.runs, out / "logistic.png")
     _page(scale, trees, curves, normal, change, rows).write(out, figure)
@@ -196,8 +196,8 @@ def _page(scale, trees, curves, normal, change, rows) -> Page:
         "still far away it takes larger steps and arrives sooner: the advantage of MINT is in part that of a step "
         "which suits the way."
     )
-    page.note(logistic_table.markdown(rows))
-    page.facts.update(logistic_table.facts(rows))
+    page.note(table.markdown(rows))
+    page.facts.update(table.facts(rows))
     return page
 
 

@@ -1,0 +1,56 @@
+"""When are two programs the same: values that a program was built from, compared by what they are.
+
+A second run with the same posterior, sampler and shapes must not compile again. Settings are frozen dataclasses and
+named tuples of numbers, arrays and functions: numbers are compared by value, arrays by content, and functions and other
+objects by identity (a posterior makes them once, and keeps them).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+
+class Same:
+    """An object that is equal to itself alone; it is kept alive, so that no other takes its place."""
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def identity(value: Any) -> Any:
+    """Something hashable that is equal for values that make the same program.
+
+    Examples
+    --------
+    >>> import numpy as np, mintmc
+    >>> identity(mintmc.RandomWalk()) == identity(mintmc.RandomWalk())
+    True
+    >>> identity((1.0, np.arange(3))) == identity((1.0, np.arange(4)))
+    False
+    """
+    if value is None or isinstance(value, (bool, int, float, complex, str, bytes, np.dtype)):
+        return (type(value), value) if not isinstance(value, float) else (float, value.hex())
+    if isinstance(value, (np.ndarray, np.generic, jax.Array)):
+        if isinstance(value, jax.core.Tracer):
+            return Same(value)
+        array = np.asarray(value)
+        return ("array", array.shape, str(array.dtype), hashlib.sha256(array.tobytes()).digest())
+    if isinstance(value, Mapping):
+        return (type(value), tuple((key, identity(part)) for key, part in value.items()))
+    if isinstance(value, (tuple, list)):
+        return (type(value), tuple(identity(part) for part in value))
+    if is_dataclass(value) and not isinstance(value, type):
+        return (type(value), tuple(identity(getattr(value, field.name)) for field in fields(value)))
+    return Same(value)

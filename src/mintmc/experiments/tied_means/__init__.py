@@ -1,0 +1,1 @@
+"""The tied-means mixture of a million observations: MINT at work, Figure 1 of the paper."""

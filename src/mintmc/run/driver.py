@@ -1,0 +1,163 @@
+"""Drives a run: compile, restore, warm up, collect, audit; saves between stretches, and stops where it is asked to.
+
+It knows the protocol of a run and no sampler.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mintmc.result.law import audit_sentences
+from mintmc.result.tree import RunFacts, build_tree
+from mintmc.run.audit_run import audit_run
+from mintmc.run.clock import Clock
+from mintmc.run.draws import Part
+from mintmc.run.interrupt import Interrupt
+from mintmc.run.progress import Display
+from mintmc.run.protocol import Run, Sampler, Session
+from mintmc.run.task import Task
+from mintmc.run.workers import cores, workers
+from mintmc.store.keeper import Keeper
+from mintmc.store.run_store import open_run
+
+if TYPE_CHECKING:
+    from xarray import DataTree
+
+
+class Driver:
+    """One run from its beginning, or from where it was left, to its end.
+
+    Parameters
+    ----------
+    task, sampler, run
+        What was asked for, by what, and the run that the sampler made of it.
+    keeper
+        Where draws go.
+    record
+        What a store says of the run, beside where it stands.
+    starts_apart
+        Whether the user chose where each chain starts.
+    clock, display
+        Those of the call.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        sampler: Sampler,
+        run: Run,
+        keeper: Keeper,
+        record: dict[str, Any],
+        starts_apart: bool,
+        clock: Clock,
+        display: Display,
+    ):
+        self.task, self.sampler, self.run, self.keeper = task, sampler, run, keeper
+        self.record, self.starts_apart, self.clock, self.display = record, starts_apart, clock, display
+        self.audit: list[dict[str, Any]] | None = None
+
+    def drive(self, audit: bool) -> None:
+        """Go on until all draws are made, or until interrupted."""
+        task, run, clock = self.task, self.run, self.clock
+        with self.display, Interrupt() as interrupt, workers(cores(run.lanes)) as pool:
+            session = Session(pool, self.display, interrupt)
+            run.compile(session, self.keeper.room(task.draws, task.chains, task.target.dim))
+            self._restore()
+            task.crew.meet("restored")
+            clock.start("warmup")
+            self._follow(run.warm_up(session))
+            audits = audit and task.crew.writes
+            if audits and run.drawn == 0 and not interrupt.requested:
+                clock.stop()
+                self._look_at_warm_up()
+            clock.start("sampling")
+            self._follow(run.collect(session))
+            if self.keeper.folder is not None:
+                self._save()
+            clock.stop()
+            if audits and run.drawn == task.draws:
+                self._audit_all()
+
+    def tree(self) -> DataTree:
+        """The tree of a run that nobody else keeps."""
+        return self._tree(self.run.take()) if self._made is None else self._made
+
+    _made: DataTree | None = None
+
+    def _follow(self, stretches: Iterator[None]) -> None:
+        """Let a run go on, and save it whenever it is time to."""
+        for _ in stretches:
+            if self.keeper.is_due() or (self.keeper.folder is not None and self.run.is_full):
+                self._save()
+
+    def _save(self) -> None:
+        """Save what was made since last time, and where the run stands."""
+        part = self.run.take()
+        tree = self._tree(part)
+        stands = {"warmed": self.run.warmed, "drawn": self.run.drawn, "audited": self.audit is not None}
+        record = {**self.record, **stands, "seconds": self.clock.seconds()}
+        new = tree if part.draws.theta.shape[1] else None
+        self.keeper.keep(new, dict(tree.attrs), record, self.run.checkpoint())
+        self.run.committed()
+
+    def _restore(self) -> None:
+        """Bring the run to where its store left it."""
+        checkpoint = self.keeper.restored(self.run.checkpoint())
+        if checkpoint is None:
+            return
+        self.run.restore(checkpoint)
+        done, run = self.keeper.done, self.run
+        if (run.warmed, run.drawn) != (done["warmed"], done["drawn"]):
+            raise ValueError(
+                f"{self.keeper.folder / done['checkpoint']} is damaged: it is {run.warmed} into the warm-up and "
+                f"{run.drawn} into the draws, but zarr.json says {done['warmed']} and {done['drawn']}"
+            )
+
+    def _look_at_warm_up(self) -> None:
+        """Say before the draws begin if moves on batches are not what they should be."""
+        standings = {rung: standing for rung, standing in self.run.standings().items() if standing.is_of_moves}
+        if not standings:
+            return
+        found = audit_run(self.task.target, standings, None, self.task.seed, lambda: None)
+        for sentence in audit_sentences(found):
+            self.display.say(f"audit after warm-up: {sentence}")
+
+    def _audit_all(self) -> None:
+        """Compare moves with all data, now that all draws are made."""
+        standings = self.run.standings()
+        folder = self.keeper.folder
+        made = self._tree(self.run.take()) if folder is None else open_run(folder)
+        audited = partial(self.display.advance, self.display.phase("audit", len(standings)), 1) if standings else int
+        self.audit = audit_run(self.task.target, standings, made, self.task.seed, audited)
+        if folder is not None:
+            self._save()
+        else:
+            made.attrs.update(self._audit_facts())
+            self._made = made
+
+    def _audit_facts(self) -> dict[str, Any]:
+        touched = sum(entry["data_touched"] for entry in self.audit or ())
+        return {"audit": json.dumps(self.audit), "data_touched_audit": touched}
+
+    def _tree(self, part: Part) -> DataTree:
+        task = self.task
+        temperature = self.sampler.target_temperature(task.target.n)
+        starts = np.stack([np.asarray(theta) for theta in task.thetas])
+        others = {**self.run.facts(), **self._audit_facts(), "starts_apart": int(self.starts_apart)}
+        timings = self.clock.seconds()
+        settings = (self.sampler, task.target.n, temperature, task.seed, task.warmup, task.thin)
+        facts = RunFacts(*settings, timings, starts, others)
+        shown = {name: part.draws.statistics[name] for name in _shown(part)}
+        units = {each.name: each.unit for each in part.shown if each.unit}
+        return build_tree(part.draws.theta, shown, units, part.groups, task.target.unravel, facts, part.first)
+
+
+def _shown(part: Part) -> list[str]:
+    """Statistics of draws, in the order in which they were declared; what is the same for all steps comes last."""
+    names = [each.name for each in part.shown]
+    return names if "data_touched" in names else [*names, "data_touched"]

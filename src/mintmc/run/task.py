@@ -1,0 +1,67 @@
+"""What a user asked for, checked: the same for every sampler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from mintmc.posterior import FlatTarget, Params
+from mintmc.run.keys import key_of
+from mintmc.run.processes import Alone, Together
+
+
+@dataclass(frozen=True)
+class Task:
+    """How many chains, draws and steps of which posterior, from where, and who makes them."""
+
+    target: FlatTarget
+    thetas: list[Array]  # where each chain of this process starts
+    example: Params  # the first chain's params
+    seed: int
+    draws: int
+    warmup: int
+    thin: int
+    first_chain: int = 0  # of those that run here; others may run elsewhere
+    sharers: int = 1  # devices that make each full pass together
+    parts: int = 1  # processes among which chains are shared out
+    folder: Path | None = None  # of the run's store
+    is_new: bool = True  # whether there is nothing to go on with
+
+    @property
+    def chains(self) -> int:
+        """Chains that run here."""
+        return len(self.thetas)
+
+    @property
+    def crew(self) -> Alone:
+        """Who runs its programs."""
+        return Together() if self.sharers > 1 else Alone()
+
+    def of(self, target: FlatTarget) -> Task:
+        """The same for another target, such as one with a reference beside every row."""
+        return replace(self, target=target)
+
+    def key(self, purpose: int, chain: int, *rung: int) -> Array:
+        """The random stream of a chain, or of a rung of it."""
+        return key_of(self.seed, purpose, self.first_chain + chain, *rung)
+
+    def first_step(self, temperatures: Any) -> Array:
+        """A step size to start from: about that of a posterior worth n/T observations."""
+        return jnp.sqrt(jnp.asarray(temperatures) / float(max(self.target.n, 1)))  # n may exceed 32 bits
+
+    def check_reads(self) -> None:
+        """Raise what went wrong where programs read data from disk."""
+        if self.target.posterior.data is not None:
+            self.target.posterior.data.check_reads()
+
+
+def compile_program(function: Any, *args: Any) -> Any:
+    """Compile ahead of time, for arguments like these."""
+    # XLA's default of 256-bit vectors leaves half of a wide CPU unused.
+    options = {"xla_cpu_prefer_vector_width": 512} if jax.default_backend() == "cpu" else None
+    return jax.jit(function, compiler_options=options).lower(*args).compile()
