@@ -54,3 +54,9 @@ def identity(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return (type(value), tuple(identity(getattr(value, field.name)) for field in fields(value)))
     return Same(value)
+
+
+def shapes_and_types(tree: Any) -> Any:
+    """The form of a pytree of arrays: a program that was compiled takes arguments of one form only."""
+    leaves, structure = jax.tree.flatten(tree)
+    return structure, tuple((np.shape(leaf), str(leaf.dtype)) for leaf in leaves)
