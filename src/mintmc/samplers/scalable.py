@@ -14,6 +14,7 @@ from jax import Array
 
 from mintmc import check
 from mintmc.acceptance.scalable import Scalable, residuals
+from mintmc.compiled import ByContent
 from mintmc.control import ORDERS, Controlled, Expansion, Taylor
 from mintmc.control.alias import weighted
 from mintmc.control.bounds import RegressionBounds, RemainderBounds
@@ -37,7 +38,7 @@ _ROWS_TO_TRY = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class ScalableMH(KernelSampler):
+class ScalableMH(ByContent, KernelSampler):
     """Metropolis-Hastings with scalable subsampling (MH-SS): exact at T = 1, and reads a handful of rows a step.
 
     Use it for regression models with many rows: every log-likelihood is expanded around a centre, the expansions are
