@@ -1,4 +1,4 @@
-"""One direction: a module imports only from its left, there are no cycles, and what runs samplers knows none of them."""
+"""One direction: a module imports only from its left, there are no cycles, and what runs samplers knows none."""
 
 import ast
 from dataclasses import is_dataclass

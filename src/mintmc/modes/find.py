@@ -160,15 +160,20 @@ class _Search:
 
     def __init__(self, posterior: Posterior, unravel: Callable, dim: int, max_passes: int):
         self.posterior, self.unravel, self.max_passes = posterior, unravel, max_passes
-        self.model = posterior.model(unravel, dim)
+        flat = posterior.flat(unravel(jnp.zeros(dim)))
+        self.model = flat.model
         self.target = Tempered(self.model, 1.0)
         self.rows_read = 0
         self.best: Array = jnp.zeros(dim)
         self._lowest = np.inf
-        self._density = jax.jit(self.model.density)
-        self._gradient = jax.jit(self.target.full_gradient)
-        self._own_gradient = jax.jit(self.target.without_data_gradient)
-        self._expand = jax.jit(partial(expand, self.model))
+        functions: dict[str, Callable] = {
+            "density": self.model.density,
+            "gradient": self.target.full_gradient,
+            "own gradient": self.target.without_data_gradient,
+            "expansion": partial(expand, self.model),
+        }
+        programs = (flat.compiled(("mode", name), partial(jax.jit, f)) for name, f in functions.items())
+        self._density, self._gradient, self._own_gradient, self._expand = programs
 
     @property
     def passes(self) -> float:
