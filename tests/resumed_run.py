@@ -18,7 +18,7 @@ from mintmc.store import keeper
 SAMPLERS = {
     "mint": mintmc.MINT(50, alpha=0.5, proposal=mintmc.RandomWalk(preconditioner="diagonal")),
     "equi-energy": mintmc.EquiEnergy(
-        mintmc.Ladder([1, 4, 16], [None, 300, 100]), mintmc.Langevin(), round_length=70, capacity=50
+        mintmc.Ladder([1, 4, 16], [None, 300, 100]), proposal=mintmc.Langevin(), round_length=70, capacity=50
     ),
     "sgld": mintmc.SGLD(batch_size=50, step_size=1e-5),
     "metropolis-hastings": mintmc.MetropolisHastings(mintmc.Langevin()),

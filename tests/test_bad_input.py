@@ -165,7 +165,7 @@ MISTAKES = {
         "penalty must be True or False, got 1",
     ),
     "full temperature 0": (
-        lambda: mintmc.MetropolisHastings(mintmc.RandomWalk(), 0.0),
+        lambda: mintmc.MetropolisHastings(mintmc.RandomWalk(), temperature=0.0),
         ValueError,
         r"temperature must be in \(0, inf\), got 0",
     ),
@@ -177,7 +177,7 @@ MISTAKES = {
     "likelihood temper of a density": (
         lambda: run(
             mintmc.Posterior.from_density(lambda p: -(p["mean"] ** 2)),
-            mintmc.MetropolisHastings(mintmc.RandomWalk(), 2.0, temper="likelihood"),
+            mintmc.MetropolisHastings(mintmc.RandomWalk(), temperature=2.0, temper="likelihood"),
         ),
         ValueError,
         "temper must be 'posterior' for a density without data, got 'likelihood'",

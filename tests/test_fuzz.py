@@ -49,11 +49,11 @@ def with_proxy(remainder, centre, every):
 
 
 def with_bound(bound):
-    return run(POSTERIOR, mintmc.ConfidenceMH(bound, batch_size=10))
+    return run(POSTERIOR, mintmc.ConfidenceMH(bound=bound, batch_size=10))
 
 
 def with_distance(scales, distance):
-    return run(POSTERIOR, mintmc.TunaMH(scales, distance))
+    return run(POSTERIOR, mintmc.TunaMH(scales, distance=distance))
 
 
 def with_reference(reference, feed, steps, rings, capacity, jump_probability):

@@ -17,7 +17,7 @@ from mintmc.control.alias import weighted
 from mintmc.proposals import Tuning
 from truth import LIMIT, distance
 
-# Two states, theta = 0 and 1, of three factors: what their expansions say of the change, what is left, and bounds on it.
+# Two states, theta = 0 and 1, of three factors: what their expansions say of the change, what is left, and its bounds.
 KNOWN = np.array([0.4, -0.9, 0.2])
 LEFT = np.array([0.8, -0.5, -0.3])
 SCALES = np.array([0.8, 1.1, 0.6])  # the first is tight
@@ -176,12 +176,12 @@ def poisson_counts():
 MODELS = {
     # name: (y, log-likelihood of y and eta, bounds)
     "logistic": (
-        np.where(NOISE < 1 / (1 + np.exp(-ETA)), 1, -1).astype(np.float32),
+        np.where(1 / (1 + np.exp(-ETA)) > NOISE, 1, -1).astype(np.float32),
         lambda y, eta: jax.nn.log_sigmoid(y * eta),
         lambda y, **how: mintmc.RegressionBounds.logistic(X, **how),
     ),
     "probit": (
-        np.where(NOISE < normal_cdf(ETA), 1, -1).astype(np.float32),
+        np.where(normal_cdf(ETA) > NOISE, 1, -1).astype(np.float32),
         lambda y, eta: jax.scipy.stats.norm.logcdf(y * eta),
         lambda y, **how: mintmc.RegressionBounds.probit(X, **how),
     ),

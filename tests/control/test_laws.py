@@ -193,11 +193,11 @@ def test_stochastic_gradients_with_control():
     precision = -float(mintmc.find_mode(posterior, 0.0).expansion.hessian[0, 0])
     widths = {}
     for name, control in (("plain", None), ("controlled", mintmc.Taylor())):
-        sampler = mintmc.SGLD(20, 0.2 / precision, control=control)
+        sampler = mintmc.SGLD(20, step_size=0.2 / precision, control=control)
         tree = mintmc.sample(posterior, sampler, init=0.5, draws=20_000, warmup=200, chains=2, progress=False)
         widths[name] = float(tree.posterior["theta"].std()) * precision**0.5
     assert widths["controlled"] == pytest.approx(1 / np.sqrt(1 - 0.2 / 4), abs=0.08)
     assert widths["plain"] > 1.5
-    sampler = mintmc.SGHMC(20, 0.1 / precision**0.5, friction=precision**0.5, control=mintmc.Taylor())
+    sampler = mintmc.SGHMC(20, step_size=0.1 / precision**0.5, friction=precision**0.5, control=mintmc.Taylor())
     tree = mintmc.sample(posterior, sampler, init=0.5, draws=20_000, warmup=200, chains=2, progress=False)
     assert float(tree.posterior["theta"].std()) * precision**0.5 == pytest.approx(1, abs=0.08)

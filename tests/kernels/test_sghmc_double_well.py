@@ -85,7 +85,7 @@ def test_the_bias_on_the_double_well_is_what_is_documented(laws):
 
 @pytest.mark.parametrize("estimate", [NOISE, 0.0])
 def test_figure_1_the_double_well(laws, estimate):
-    sampler = SGHMC(1, STEP, FRICTION, estimate, batching="uniform")
+    sampler = SGHMC(1, step_size=STEP, friction=FRICTION, noise_estimate=estimate, batching="uniform")
     theta = theta_of(run(sampler, double_well(), draws=60_000, thin=4))
     for f in (np.square, virial, on_the_barrier):
         x, law = laws[estimate]

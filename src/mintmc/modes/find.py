@@ -21,7 +21,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -47,6 +47,8 @@ _NEAR = 1.0
 _HALVINGS = 25
 _DESCENTS, _STEPS = 4, 100
 """Stretches of L-BFGS, and steps of each, before Newton's method goes on from where the curvature is not a peak's."""
+_SADDLE = 1e-4
+"""Relative curvature of the wrong sign that is none of rounding's."""
 _LEAST_FALL = 0.05
 """Of the log density at one standard deviation; a parabola falls by 0.5."""
 
@@ -132,7 +134,8 @@ def mode_of(
         check_hessian_fits(theta.size)
         begun = _begin(posterior, theta, unravel, max_passes, seed)
         search = _Search(posterior, unravel, theta.size, max_passes)
-        search.rows_read = 0 if begun is None else begun.rows_read
+        if begun is not None:
+            search.rows_read, search.passes = begun.rows_read, begun.rows_read / posterior.n
         try:
             return _newton(search, theta if begun is None else begun.best, tolerance)
         except NotConvergedError:
@@ -164,6 +167,7 @@ class _Search:
         self.model = flat.model
         self.target = Tempered(self.model, 1.0)
         self.rows_read = 0
+        self.passes = 0.0
         self.best: Array = jnp.zeros(dim)
         self._lowest = np.inf
         functions: dict[str, Callable] = {
@@ -174,10 +178,6 @@ class _Search:
         }
         programs = (flat.compiled(("mode", name), partial(jax.jit, f)) for name, f in functions.items())
         self._density, self._gradient, self._own_gradient, self._expand = programs
-
-    @property
-    def passes(self) -> float:
-        return self.rows_read / max(self.posterior.n, 1)
 
     def density(self, theta: Array) -> Density:
         return self._noted(theta, self._counted(self._density(theta, self.posterior.rows)))
@@ -209,6 +209,7 @@ class _Search:
         if isinstance(self.posterior.data, DiskData):
             self.posterior.data.check_reads()
         self.rows_read += self.posterior.n
+        self.passes += 1
         if self.passes > self.max_passes:
             raise NotConvergedError(
                 f"max_passes must be larger: no mode was found in so many passes, got {self.max_passes}"
@@ -276,14 +277,18 @@ def _newton(search: _Search, theta: Array, tolerance: float, checks: bool = True
             here = search.density(theta)
             continue
         if left <= tolerance:
-            slopes = slopes + (np.abs(slopes) < 1e-3) * np.sqrt(bent) * (values <= 0)  # off the top of a saddle
-        direction = (vectors @ (slopes / bent)) / scale
-        moved = _line_search(search, theta, here, direction, gradient)
+            # On top of a saddle, to one side along its steepest way down; a ridge has none.
+            least = _rounding(here)
+            off = vectors[:, 0] / np.sqrt(bent[0]) / scale
+            moved = _line_search(search, theta, here, off, gradient, least) if values[0] < -_SADDLE else None
+            if moved is None:
+                _not_curved(values, vectors, search, theta)
+        else:
+            direction = (vectors @ (slopes / bent)) / scale
+            moved = _line_search(search, theta, here, direction, gradient, -_rounding(here))
         if moved is None:
             if is_peak and left <= 100 * tolerance:
                 break  # as near as rounding lets it come
-            if left <= tolerance:
-                _not_curved(values, vectors, search, theta)
             raise NotConvergedError(
                 f"init must lead to a mode, got stuck at {_at(search, theta)}, {left:.3g} standard deviations from "
                 "where the gradient points"
@@ -296,10 +301,13 @@ def _newton(search: _Search, theta: Array, tolerance: float, checks: bool = True
 
 
 def _line_search(
-    search: _Search, theta: Array, here: Density, direction: np.ndarray, gradient: np.ndarray
+    search: _Search, theta: Array, here: Density, direction: np.ndarray, gradient: np.ndarray, least: float
 ) -> tuple[Array, Density] | None:
-    """The farthest of a few points along a direction that is better; None if there is none."""
-    slope = float(gradient @ direction)
+    """The farthest of a few points along a direction that is better, by ``least`` at least; None if there is none.
+
+    ``least`` is below 0 where a gain that rounding of the rows' sums could hide is not asked for.
+    """
+    slope = max(float(gradient @ direction), 0.0)
     for halving in range(_HALVINGS):
         step = 0.5**halving
         there = jnp.asarray(np.asarray(theta, float) + step * direction, theta.dtype)
@@ -307,8 +315,7 @@ def _line_search(
             return None
         density = search.density(there)
         gain = float(search.target.log_ratio(here, density))
-        # A gain that rounding of the rows' sums could hide is not asked for.
-        if np.isfinite(gain) and gain >= 1e-4 * step * slope - _rounding(here):
+        if np.isfinite(gain) and gain >= 1e-4 * step * slope + least:
             return there, density
     return None
 
@@ -404,7 +411,7 @@ def _check_falls(search, theta, here, values, vectors, scale) -> None:
                 )
 
 
-def _not_curved(values, vectors, search, theta) -> None:
+def _not_curved(values, vectors, search, theta) -> NoReturn:
     raise NotConvergedError(
         f"init must lead to a mode, got a saddle point or a ridge: the density is not curved (relative curvature "
         f"{values[0]:.2g}) in the direction of {_named(search, vectors[:, 0])} at {_at(search, theta)}"

@@ -233,12 +233,13 @@ class ChainRun(Run):
                 self.watcher.note(chain, state, None)
             return float(accepted) / (last - first)
 
+        phase = self._phase(session, "warm-up", self.warmed, warmup, (self.task.draws - self.drawn) * self.task.thin)
         # Chains that have wandered off by then get another centre.
         halves = [warmup] if self.centres is None else [warmup // 2, warmup]
         for end in halves:
             if self.warmed > end or (self.warmed == end and end == warmup):
                 continue
-            for last in self._stretches(session, "warm-up", self.warmed, end, partial(int, end), 1, 0, run):
+            for last in self._stretches(session, phase, self.warmed, end, partial(int, end), 1, 0, run):
                 self.warmed = last
                 yield
             if self.warmed < end:
@@ -285,7 +286,8 @@ class ChainRun(Run):
         def room() -> int:
             return self.taken + self.kept.room
 
-        for last in self._stretches(session, "draws", self.drawn, task.draws, room, task.thin, task.warmup, run):
+        phase = self._phase(session, "draws", self.drawn, task.draws)
+        for last in self._stretches(session, phase, self.drawn, task.draws, room, task.thin, task.warmup, run):
             self.drawn = last
             yield
 
@@ -361,10 +363,15 @@ class ChainRun(Run):
             if each.kept == "total":
                 self.totals[each.name][chain] += total(each, values[each.name], self.task.thin)
 
+    def _phase(self, session: Session, name: str, done: int, of: int, later: int = 0) -> Any:
+        """A line of progress, counted in steps or draws of all chains."""
+        chains = self.task.chains
+        return session.display.phase(name, of * chains, done * chains, later=later * chains)
+
     def _stretches(
         self,
         session: Session,
-        name: str,
+        phase: Any,
         first: int,
         end: int,
         room: Callable[[], int],
@@ -373,10 +380,7 @@ class ChainRun(Run):
         run: Callable[[int, int, int], float],
     ) -> Iterator[int]:
         """Run all chains from ``first`` to ``end``, or until interrupted, in stretches of about the same time."""
-        chains = self.task.chains
-        later = (self.task.draws - self.drawn) * self.task.thin * chains if name == "warm-up" else 0
-        phase = session.display.phase(name, end * chains, first * chains, later=later)
-        size = _FIRST_STRETCH
+        chains, size = self.task.chains, _FIRST_STRETCH
         while first < end:
             at = offset + first * thin
             self._shuffle(at // self.steps_per_shuffle)
