@@ -21,6 +21,7 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from mintmc import check
+from mintmc.compiled import ByContent
 from mintmc.data import Rows, named_leaves
 from mintmc.posterior import Params
 
@@ -61,7 +62,7 @@ def change(bound: Bound, here: Params, there: Params) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class JaakkolaJordan:
+class JaakkolaJordan(ByContent):
     """The bound of Jaakkola & Jordan for logistic regression; built by ``untuned`` or ``tuned``.
 
     Rows of data are ``{"x": (d,), "y": -1 or +1}`` and the log-likelihood is log_sigmoid(y * x'theta), where theta is

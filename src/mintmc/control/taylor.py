@@ -132,8 +132,11 @@ def expand(model: Model, centre: Array, rows: Rows, order: int = 2) -> Expansion
             result: Array = gradient(centre, i)[None]
             return result
         basis = jnp.eye(dim, dtype=centre.dtype)
-        along: Any = jax.vmap(lambda direction: jax.jvp(lambda at: gradient(at, i), (centre,), (direction,)), out_axes=0)
-        gradients, hessian = along(basis)
+
+        def along(direction: Array) -> Any:
+            return jax.jvp(lambda at: gradient(at, i), (centre,), (direction,))
+
+        gradients, hessian = jax.vmap(along)(basis)
         return jnp.concatenate([gradients[:1], hessian])
 
     def add(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:

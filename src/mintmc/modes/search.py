@@ -1,4 +1,4 @@
-"""The log target on all data, as a search for its mode asks for it: values, gradients, expansions, counted in passes."""
+"""One search for a mode: what it has read, the best state it has seen, and the programs that evaluate the target."""
 
 from __future__ import annotations
 
