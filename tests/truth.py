@@ -28,6 +28,12 @@ def distance(values: np.ndarray, exact: float, batches: int = 20) -> float:
     return abs(mean - exact) / error
 
 
+def distance_of_means(values: np.ndarray, exact: float) -> float:
+    """The same for many short chains, each of which is one independent value."""
+    means = np.asarray(values, float).mean(axis=1)
+    return float(abs(means.mean() - exact) / (means.std(ddof=1) / len(means) ** 0.5))
+
+
 def distance_between(values: np.ndarray, others: np.ndarray, batches: int = 20) -> float:
     """Standard errors between the means of two independent sets of (chain, draw) values."""
     (mean, error), (other, other_error) = (mean_and_error(each, batches) for each in (values, others))

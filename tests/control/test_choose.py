@@ -10,7 +10,7 @@ N = 1_000_000
 
 def residuals(values):
     centred = values - values.mean()
-    return Residuals(*((np.abs((centred**power).mean()) for power in (2, 3, 4))), len(values))
+    return Residuals(*(np.abs((centred**power).mean()) for power in (2, 3, 4)), len(values))
 
 
 def test_quiet_rows_take_the_fewest():
