@@ -1,4 +1,4 @@
-"""The log target on all data, as a search for its mode asks for it: values, gradients, expansions, counted in passes."""
+"""The log target on all data, as a search for its mode asks for it, counted in passes."""
 
 from __future__ import annotations
 
