@@ -121,18 +121,17 @@ def mode_of(
     passes: a Mode without covariance.
     """
     check_counted(flat.posterior)
-    search = Search(flat, max_passes)
-    if order == 1 or theta.size > _NEWTON_DIM:
-        return _mode(search, quasi_newton(search, theta, tolerance))
-    check_hessian_fits(theta.size)
-    theta = _begun(search, flat, theta, seed)
+    search, has_hessian = Search(flat, max_passes), order == 2 and theta.size <= _NEWTON_DIM
     try:
-        return _mode(search, newton(search, theta, tolerance))
+        if not has_hessian:
+            return _mode(search, quasi_newton(search, theta, tolerance))
+        check_hessian_fits(theta.size)
+        return _mode(search, newton(search, _begun(search, flat, theta, seed), tolerance))
     except NotConvergedError:
         if is_patient:
             raise
         search.max_passes = 2**31
-        expansion, _ = search.expansion(search.best)
+        expansion = search.expansion(search.best)[0] if has_hessian else None
         return _mode(search, End(search.best, search.density(search.best), float("nan"), None, expansion))
 
 

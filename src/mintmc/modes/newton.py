@@ -131,8 +131,8 @@ def quasi_newton(search: Search, theta: Array, tolerance: float) -> End:
         found = lbfgs(search, theta, first, 500)
         before, left = left, float(np.sqrt(max(found.jac @ found.hess_inv.dot(found.jac), 0) / found.jac.size))
         theta = jnp.asarray(found.x, theta.dtype)
-        if left <= tolerance:
-            break
+        if left <= tolerance or (not left < before and left <= 10 * tolerance):
+            break  # there, or as near as rounding lets it come
         if not left < before:
             raise NotConvergedError(
                 f"init must lead to a mode, got stuck {left:.3g} standard deviations from where the gradient points"

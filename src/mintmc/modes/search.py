@@ -1,4 +1,4 @@
-"""One search for a mode: what it has read, the best state it has seen, and the programs that evaluate the target."""
+"""The log target on all data, as a search for its mode asks for it, counted in passes."""
 
 from __future__ import annotations
 
