@@ -27,6 +27,7 @@ from jax import Array
 from mintmc import check
 from mintmc.data import Rows
 from mintmc.energy import Model, two_sum
+from mintmc.shapes import Matrix, PerRow, Scalar, Vector
 
 ORDERS = (1, 2)
 
@@ -62,11 +63,11 @@ class Taylor:
 class Expansion(NamedTuple):
     """The log-likelihood of all rows, expanded around a centre."""
 
-    centre: Array  # (d,)
-    gradient: Array  # (d,), the sum of all g_i
-    hessian: Array | None  # (d, d), the sum of all H_i; None at order 1
+    centre: Vector
+    gradient: Vector  # the sum of all g_i
+    hessian: Matrix | None  # the sum of all H_i; None at order 1
 
-    def total(self, here: Array, there: Array) -> Array:
+    def total(self, here: Vector, there: Vector) -> Scalar:
         """The sum of w_i over all rows."""
         step = there - here
         if self.hessian is None:
@@ -74,14 +75,14 @@ class Expansion(NamedTuple):
         offsets = (here - self.centre) + (there - self.centre)
         return jnp.vdot(self.gradient + 0.5 * (self.hessian @ offsets), step)
 
-    def total_gradient(self, theta: Array) -> Array:
+    def total_gradient(self, theta: Vector) -> Vector:
         """The sum of g_i + H_i h over all rows."""
         if self.hessian is None:
             return self.gradient
         return self.gradient + self.hessian @ (theta - self.centre)
 
 
-def each(model: Model, expansion: Expansion, here: Array, there: Array, rows: Rows) -> Array:
+def each(model: Model, expansion: Expansion, here: Vector, there: Vector, rows: Rows) -> PerRow:
     """w_i of the given rows."""
     step, centre = there - here, expansion.centre
 
@@ -97,7 +98,7 @@ def each(model: Model, expansion: Expansion, here: Array, there: Array, rows: Ro
     return result
 
 
-def residual_gradient(model: Model, expansion: Expansion, theta: Array, rows: Rows) -> Array:
+def residual_gradient(model: Model, expansion: Expansion, theta: Vector, rows: Rows) -> Vector:
     """The mean over the given rows of grad l_i(theta) - (g_i + H_i h)."""
 
     def gradient(at: Array) -> Array:
@@ -112,7 +113,7 @@ def residual_gradient(model: Model, expansion: Expansion, theta: Array, rows: Ro
     return result
 
 
-def expand(model: Model, centre: Array, rows: Rows, order: int = 2) -> Expansion:
+def expand(model: Model, centre: Vector, rows: Rows, order: int = 2) -> Expansion:
     """The sums of g_i and H_i over all data: one pass, block by block; jax-traceable.
 
     Every block's sums are added with their rounding errors (Knuth's two-sum), so that float32 holds them to the last
