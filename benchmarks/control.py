@@ -212,7 +212,7 @@ def rivals(n, d):
         "set-up, core-seconds": seconds,
         "passes to the mode": mode.passes,
     }
-    draws = 300 if n >= 1_000_000 else 1000
+    draws = 300 if n * d >= 10_000_000 else 1000
     for name, rival in (("NUTS", nuts), ("HMC", hmc)):
         found, warmed, sampled = rival(x, y, np.asarray(mode.params), 200, draws)
         theirs = smallest_ess(found) / sampled
