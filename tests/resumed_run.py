@@ -6,18 +6,19 @@ With AT it kills itself at its AT-th write, fsync or rename, beginning with the 
 import os
 import signal
 import sys
+from functools import cache
 from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
 
 import mintmc
-from mintmc.store import saver
+from mintmc.store import keeper
 
 SAMPLERS = {
     "mint": mintmc.MINT(50, alpha=0.5, proposal=mintmc.RandomWalk(preconditioner="diagonal")),
     "equi-energy": mintmc.EquiEnergy(
-        mintmc.Ladder([1, 4, 16], [None, 300, 100]), mintmc.Langevin(), round_length=70, capacity=50
+        mintmc.Ladder([1, 4, 16], [None, 300, 100]), proposal=mintmc.Langevin(), round_length=70, capacity=50
     ),
     "sgld": mintmc.SGLD(batch_size=50, step_size=1e-5),
     "metropolis-hastings": mintmc.MetropolisHastings(mintmc.Langevin()),
@@ -31,7 +32,9 @@ def log_likelihood(params, x):
     return -0.5 * (x - params["a"]) ** 2 - 0.5 * (x - params["b"].sum()) ** 2
 
 
+@cache
 def posterior(n=2000):
+    """One object: what was compiled for it serves all runs of a process."""
     return mintmc.Posterior(log_likelihood, np.random.default_rng(0).normal(size=n))
 
 
@@ -72,14 +75,15 @@ def kill_at(count):
 
 def main(name, path, draws, at=None):
     # As often as possible, so that a random moment is often one of saving.
-    saver._SECONDS_BETWEEN, saver._SHARE = 0.0, 1e9
-    restore = saver.Saver.restore
+    keeper._SECONDS_BETWEEN, keeper._SHARE = 0.0, 1e9
+    restored = keeper.Saver.restored
 
-    def restore_and_say_so(self, run):
-        restore(self, run)
+    def restored_and_said(self, like):
+        found = restored(self, like)
         going_on(path).touch()
+        return found
 
-    saver.Saver.restore = restore_and_say_so
+    keeper.Saver.restored = restored_and_said
     if at is not None:
         kill_at(int(at))
     run(name, path, int(draws))

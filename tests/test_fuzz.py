@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mintmc
-import mintmc.run.program
+import mintmc.run.driver
 import mintmc.study.normality
 from fuzzing import POOL, deadline, unclear
 from mintmc import check
@@ -49,11 +49,11 @@ def with_proxy(remainder, centre, every):
 
 
 def with_bound(bound):
-    return run(POSTERIOR, mintmc.ConfidenceMH(bound, batch_size=10))
+    return run(POSTERIOR, mintmc.ConfidenceMH(bound=bound, batch_size=10))
 
 
 def with_distance(scales, distance):
-    return run(POSTERIOR, mintmc.TunaMH(scales, distance))
+    return run(POSTERIOR, mintmc.TunaMH(scales, distance=distance))
 
 
 def with_reference(reference, feed, steps, rings, capacity, jump_probability):
@@ -173,7 +173,7 @@ def reached(monkeypatch, tmp_path):
     def reach(*args, **kwargs):
         raise ReachedError
 
-    monkeypatch.setattr(mintmc.run.program, "build", reach)
+    monkeypatch.setattr(mintmc.run.driver.Driver, "drive", reach)
     monkeypatch.setattr(mintmc.study.normality, "Uniform", reach)
     monkeypatch.chdir(tmp_path)
 

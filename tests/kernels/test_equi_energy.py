@@ -17,10 +17,10 @@ import pytest
 import mintmc
 from mintmc.data import Uniform
 from mintmc.energy import Model, Referenced
-from mintmc.kernels import equi_energy
-from mintmc.ladder.rings import States, Store, ring_of
+from mintmc.kernels.equi_energy import EquiEnergyKernel, Rung
+from mintmc.ladder.rings import FrozenRings, States, ring_of
 from mintmc.proposals import Tuning
-from truth import LIMIT, gaussian_data, gaussian_log_likelihood
+from truth import LIMIT, gaussian_data, gaussian_log_likelihood, quickly_compiled
 
 STATES, KEPT, STEPS = 40_000, 20_000, 3
 GRID = np.linspace(-120, 120, 400_001)
@@ -135,7 +135,7 @@ class Case:
         """Where it stands; how often it jumps is up to the test."""
         floors = np.array(self.believed_floors or self.floors) - self.target.reference_energy
         values = (self.temperatures[0], floors[0], self.temperatures[1], floors[1])
-        return equi_energy.Rung(*(jnp.asarray(value, jnp.float32) for value in (*values, np.nan)))
+        return Rung(*(jnp.asarray(value, jnp.float32) for value in (*values, np.nan)))
 
     @property
     def subset(self):
@@ -144,7 +144,7 @@ class Case:
             return None
         return jax.tree.map(lambda leaf: leaf[: self.subset_size], self.target.rows)
 
-    def store(self):
+    def rings(self):
         """Rings with quantiles of the law that feeds them."""
         target = self.target
         u = jnp.asarray((self.fed_by or self.hotter).quantiles(KEPT), jnp.float32)
@@ -164,7 +164,7 @@ class Case:
             missing = 0 if self.has_base_gradient else self.target.base * self.temperatures[0]
             gradient = jnp.asarray((missing - self.gradient_scale) * kept) if self.proposal.uses_gradient else None
         states = jnp.asarray(States(kept, gradient, density).packed())
-        return Store(edges, jnp.asarray(filled, jnp.int32), states, self.subset)
+        return FrozenRings(edges, jnp.asarray(filled, jnp.int32), states, self.subset)
 
     def filing_energies(self, theta):
         model, rows, reference = self.target.model, self.target.rows, self.target.reference
@@ -190,8 +190,8 @@ def fresh_rows(key, rows, size):
 def program(target, proposal, batch_size, subset_size, penalised, looked_up_by, temper):
     """Applies a few steps to independent states, each with its own keys and batches. Cases alike share it."""
 
-    def apply(keys, thetas, rung, store, step_size):
-        settings = equi_energy.Settings(
+    def apply(keys, thetas, rung, rings, step_size):
+        kernel = EquiEnergyKernel(
             model=target.model,
             proposal=proposal,
             reference=target.reference,
@@ -202,16 +202,15 @@ def program(target, proposal, batch_size, subset_size, penalised, looked_up_by, 
             dtype=thetas.dtype,
             temper=temper,
         )
-        kernel = equi_energy.kernel(settings)
 
         def batch_of(key):
-            batch = {"rung": rung, "rings": store, "all": target.rows}
+            batch = {"rung": rung, "rings": rings, "all": target.rows}
             if batch_size is not None:
                 batch["test"] = fresh_rows(jax.random.fold_in(key, 1), target.rows, batch_size)
             if looked_up_by == "fresh":
-                batch["rings"] = store._replace(subset=fresh_rows(jax.random.fold_in(key, 2), target.rows, subset_size))
+                batch["rings"] = rings._replace(subset=fresh_rows(jax.random.fold_in(key, 2), target.rows, subset_size))
             if looked_up_by == "test":
-                batch["rings"] = store._replace(subset=batch["test"])
+                batch["rings"] = rings._replace(subset=batch["test"])
             return batch
 
         def one(args):
@@ -225,7 +224,7 @@ def program(target, proposal, batch_size, subset_size, penalised, looked_up_by, 
 
         return jax.lax.map(one, (keys, thetas), batch_size=500)
 
-    return jax.jit(apply)
+    return quickly_compiled(apply)
 
 
 def worst_distance(case, jump_probability):
@@ -236,7 +235,7 @@ def worst_distance(case, jump_probability):
     apply = program(case.target, case.proposal, *rows, case.penalised, case.looked_up_by, case.temper)
     keys = jax.random.split(jax.random.key(11), STATES)
     rung = case.rung._replace(jump_probability=jnp.float32(jump_probability))
-    ends = apply(keys, thetas, rung, case.store(), step_size)
+    ends = apply(keys, thetas, rung, case.rings(), step_size)
     return case.law.worst_distance(np.asarray(ends, float)[:, 0] * case.target.scale)
 
 
@@ -315,9 +314,9 @@ def test_random_rings_are_exact_if_their_noise_is_alike_and_independent(name):
 class Gap(Case):
     """The lowest ring of the hotter rung is empty."""
 
-    def store(self):
-        store = super().store()
-        return store._replace(filled=store.filled.at[0].set(0))
+    def rings(self):
+        rings = super().rings()
+        return rings._replace(filled=rings.filled.at[0].set(0))
 
 
 def test_an_empty_ring_does_no_harm():

@@ -11,12 +11,16 @@ from mintmc.kernels.schedule import Polynomial
 from mintmc.samplers.stochastic_gradient import SGHMC
 from stochastic import X, run
 
-GOOD = SGHMC(10, 1e-3, 1.0)
+GOOD = SGHMC(10, step_size=1e-3, friction=1.0)
 
 MISTAKES = {
     # name: (what to call, error, what the message says)
     "batch of none": (lambda: replace(GOOD, batch_size=0), ValueError, "batch_size must be at least 1, got 0"),
-    "batch above n": (lambda: run(SGHMC(501, 1e-3, 1.0)), ValueError, r"batch_size must be in \[1, n=500\], got 501"),
+    "batch above n": (
+        lambda: run(SGHMC(501, step_size=1e-3, friction=1.0)),
+        ValueError,
+        r"batch_size must be in \[1, n=500\], got 501",
+    ),
     "step 0": (lambda: replace(GOOD, step_size=0.0), ValueError, r"step_size must be in \(0, inf\), got 0"),
     "no friction": (lambda: replace(GOOD, friction=0.0), ValueError, r"friction must be in \(0, inf\), got 0"),
     "friction below the noise": (

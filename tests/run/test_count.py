@@ -1,14 +1,18 @@
 """Counts are exact, however many, and wherever a stretch ends."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import mintmc
+from mintmc import count, statistics
 from mintmc.acceptance.barker import Barker
-from mintmc.run import chains, count
-from mintmc.run.lane import check_countable
-from resumed_run import run
+from mintmc.run import chains
+from resumed_run import log_likelihood, posterior, run
+from truth import gaussian_data, gaussian_log_likelihood
+
+BILLIONS = 3 * 10**9
 
 
 def test_counts_go_beyond_32_bits():
@@ -17,6 +21,18 @@ def test_counts_go_beyond_32_bits():
     # The broken twin: one word of 32 bits.
     one = jax.jit(lambda more: jax.lax.fori_loop(0, 1000, lambda i, so_far: so_far + more, 0))
     assert int(one(2_000_000_000)) != 2 * 10**12
+
+
+@pytest.mark.parametrize("number", [0, 1, 2**24 - 1, 2**24, 2**31 - 1, 2**31, BILLIONS, 2**40 + 3])
+def test_a_number_that_is_known_beforehand_is_counted_as_it_is(number):
+    assert int(count.total(count.of(number))) == number
+    assert int(count.total(count.add(count.of(number), count.of(BILLIONS)))) == number + BILLIONS
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2**24 + 5, 2**31 - 1])
+def test_so_many_times_a_number_of_rows(rows):
+    for factor in (1, 2, 3, 64):
+        assert int(count.total(jax.jit(lambda rows, k=factor: count.times(k, rows))(jnp.int32(rows)))) == factor * rows
 
 
 def test_a_sum_of_rates_does_not_depend_on_where_it_is_cut():
@@ -51,17 +67,36 @@ def test_a_thinned_draw_counts_what_all_its_steps_read(monkeypatch):
     decide = Barker.decide
 
     def read_more(*args, **kwargs):
-        decision, rest = decide(*args, **kwargs)
-        return decision._replace(data_touched=decision.data_touched + 10**9), rest
+        info, memory = decide(*args, **kwargs)
+        return info | {"data_touched": count.add(info["data_touched"], 10**9)}, memory
 
     monkeypatch.setattr(Barker, "decide", read_more)
+    # A program that was compiled is kept: another posterior has none.
+    anew = mintmc.Posterior(log_likelihood, posterior().data)
+    monkeypatch.setattr("resumed_run.posterior", lambda: anew)
     more = run("barker", None, 20, **settings).sample_stats.data_touched.values
     np.testing.assert_array_equal(more, plain + 3 * 10**9)
 
 
-def test_more_rows_than_a_step_can_count_are_refused():
-    check_countable(10**8, 1, mintmc.Langevin())
-    with pytest.raises(ValueError, match=r"data must have at most 532676608 rows .*, got 600000000"):
-        check_countable(6 * 10**8, 1, mintmc.RandomWalk())
-    with pytest.raises(ValueError, match="got 100000000"):
-        check_countable(10**8, 15, mintmc.RandomWalk())
+@pytest.mark.parametrize("step", [2 * 10**9, count.of(2 * 10**9)], ids=["a word", "two words"])
+def test_a_statistic_of_64_bits_is_summed_in_64_bits(step):
+    """However a step reports it: as one word, or as two."""
+    declared = (statistics.DATA_TOUCHED, statistics.counted("kept"))
+    info = {"data_touched": step, "kept": jnp.int32(2)}
+    sums = statistics.begin(declared, info)
+    for _ in range(2):
+        sums = statistics.merge(declared, sums, info)
+    after = statistics.reduce(declared, sums, 3)
+    assert int(declared[0].on_host(after["data_touched"])) == 6 * 10**9
+    assert int(after["kept"]) == 6
+
+
+def test_the_rows_of_a_large_pass_are_counted():
+    """What a draw of three steps would read of 2e9 rows, and of a gradient proposal's two batches of 1e9."""
+    posterior = mintmc.Posterior(gaussian_log_likelihood, gaussian_data(100))
+    posterior.data.n = 2 * 10**9
+    target = posterior.flat(0.0)
+    exact = mintmc.MetropolisHastings().kernel(target)
+    assert (exact.touched, exact.init_touched) == (2 * 10**9, 2 * 10**9)
+    batches = mintmc.MINT(10**9, alpha=0.5, proposal=mintmc.Langevin()).kernel(target)
+    assert batches.touched == 4 * 10**9

@@ -20,9 +20,11 @@ STEP = mintmc.RandomWalk(step_size=0.2)
 SAMPLERS = {
     "MINT": mintmc.MINT(200, temperature=T, proposal=STEP),
     "MINT, Langevin": mintmc.MINT(200, temperature=T, proposal=mintmc.Langevin(step_size=0.15)),
-    "BarkerMH": mintmc.BarkerMH(100, T, STEP),
-    "AustereMH": mintmc.AustereMH(400, 0.001, T, STEP),
-    "ConfidenceMH": mintmc.ConfidenceMH(lambda a, b: 6 * abs(b - a), 1000, temperature=T, proposal=STEP),
+    "BarkerMH": mintmc.BarkerMH(100, temperature=T, proposal=STEP),
+    "AustereMH": mintmc.AustereMH(400, epsilon=0.001, temperature=T, proposal=STEP),
+    "ConfidenceMH": mintmc.ConfidenceMH(
+        bound=lambda a, b: 6 * abs(b - a), batch_size=1000, temperature=T, proposal=STEP
+    ),
 }
 
 
@@ -42,7 +44,9 @@ def test_batches_from_disk_give_the_tempered_posterior(name, prepared, tmp_path)
     assert distance(theta**2, T / N) < LIMIT
 
 
-@pytest.mark.parametrize("sampler", [mintmc.MetropolisHastings(STEP), mintmc.BarkerMH(100, T, STEP)])
+@pytest.mark.parametrize(
+    "sampler", [mintmc.MetropolisHastings(STEP), mintmc.BarkerMH(100, temperature=T, proposal=STEP)]
+)
 def test_a_bad_row_is_named_although_a_compiled_program_found_it(sampler, tmp_path):
     x = np.zeros(20_000, np.float32)
     x[15_000] = np.nan
@@ -62,7 +66,9 @@ def test_an_energy_of_bad_rows_is_an_error(tmp_path):
 LADDER = mintmc.Ladder([1, 4, 16], [None, 400, 200])
 
 
-@pytest.mark.parametrize("sampler", [mintmc.EquiEnergy(LADDER, mintmc.Langevin()), mintmc.ParallelTempering(LADDER)])
+@pytest.mark.parametrize(
+    "sampler", [mintmc.EquiEnergy(LADDER, proposal=mintmc.Langevin()), mintmc.ParallelTempering(LADDER)]
+)
 def test_ladders_on_disk_give_the_posterior(sampler, tmp_path):
     posterior = mintmc.Posterior(gaussian_log_likelihood, stored(tmp_path, True))
     tree = mintmc.sample(posterior, sampler, init=0.0, draws=1500, warmup=200, chains=2, progress=False)
@@ -71,7 +77,9 @@ def test_ladders_on_disk_give_the_posterior(sampler, tmp_path):
     assert distance(theta**2, 1 / N) < LIMIT
 
 
-@pytest.mark.parametrize("sampler", [mintmc.SGLD(200, 1e-5), mintmc.SGHMC(200, 2e-3, 20.0)])
+@pytest.mark.parametrize(
+    "sampler", [mintmc.SGLD(200, step_size=1e-5), mintmc.SGHMC(200, step_size=2e-3, friction=20.0)]
+)
 def test_stochastic_gradients_from_disk_find_the_mean(sampler, tmp_path):
     # Their variance depends on the step size by design, and is judged elsewhere.
     posterior = mintmc.Posterior(gaussian_log_likelihood, stored(tmp_path, True))
@@ -84,7 +92,7 @@ W = RNG.normal(size=(300, 2)).astype(np.float32)
 Y = RNG.choice([-1, 1], 300).astype(np.float32)
 LOGISTIC = {
     "MetropolisHastings": mintmc.MetropolisHastings(STEP),
-    "FireflyMC": mintmc.FireflyMC(JaakkolaJordan.untuned(W, Y), STEP),
+    "FireflyMC": mintmc.FireflyMC(JaakkolaJordan.untuned(W, Y), proposal=STEP),
     "TunaMH": mintmc.TunaMH(np.linalg.norm(W, axis=1), chi=1e-3, proposal=STEP),
 }
 
@@ -112,7 +120,7 @@ def test_rows_by_number_from_disk_give_the_draws_of_memory(name, tmp_path):
     np.testing.assert_array_equal(*draws)
 
 
-@pytest.mark.parametrize("sampler", [mintmc.AustereMH(100, oracle_error=0.1), mintmc.ConfidenceMH("oracle")])
+@pytest.mark.parametrize("sampler", [mintmc.AustereMH(100, oracle_error=0.1), mintmc.ConfidenceMH(bound="oracle")])
 def test_an_oracle_needs_the_data_in_memory(sampler, tmp_path, no_compiler):
     with pytest.raises(ValueError, match=r"data must be in memory, or prepared, for an oracle or a proxy, got .*x"):
         mintmc.sample(
@@ -207,14 +215,14 @@ def test_draws_do_not_depend_on_how_a_run_is_cut(thin, prepared, tmp_path, monke
 def test_batches_larger_than_what_is_read_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(batch, "_BYTES_AT_ONCE", 100)
     posterior = mintmc.Posterior(gaussian_log_likelihood, stored(tmp_path, False))
-    sampler = mintmc.SGLD(3000, 1e-5)
+    sampler = mintmc.SGLD(3000, step_size=1e-5)
     tree = mintmc.sample(posterior, sampler, init=0.0, draws=50, warmup=0, chains=1, progress=False)
     assert np.isfinite(tree.posterior.theta).all()
 
 
 def test_the_reference_of_a_ladder_is_counted_where_each_batch_finds_it_out(tmp_path):
     # In memory one pass for the reference's density and one for its rows; on disk a batch more a step instead.
-    sampler = mintmc.ParallelTempering(mintmc.Ladder([1, 16], [None, 200]), mintmc.RandomWalk(step_size=0.1))
+    sampler = mintmc.ParallelTempering(mintmc.Ladder([1, 16], [None, 200]), proposal=mintmc.RandomWalk(step_size=0.1))
     trees = [
         mintmc.sample(
             mintmc.Posterior(gaussian_log_likelihood, source),
@@ -236,7 +244,7 @@ def test_the_reference_of_a_ladder_is_counted_where_each_batch_finds_it_out(tmp_
 LAW = {
     # Sampler, steps from draw to draw, draws. n/m, n_eff/m and the step are those of 65,536 rows with batches of 1,000
     # (SGLD, whose variance is 1.16 times exact by its docstring's formula) and of 4,000 (the others, n_eff = 3,682).
-    "SGLD": (mintmc.SGLD(125, 0.01 / 8192), 40, 3000),
+    "SGLD": (mintmc.SGLD(125, step_size=0.01 / 8192), 40, 3000),
     "MINT": (mintmc.MINT(500, temperature=17.8, proposal=mintmc.RandomWalk(step_size=0.1)), 1, 8000),
     "ParallelTempering": (mintmc.ParallelTempering(mintmc.Ladder([1, 17.8], [None, 500])), 1, 3000),
 }

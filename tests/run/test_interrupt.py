@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from mintmc.run.interrupt import Interrupt
-from mintmc.run.lane import workers
+from mintmc.run.workers import workers
 
 
 def test_once_asks_and_twice_stops():

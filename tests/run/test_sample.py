@@ -4,7 +4,7 @@ import pytest
 
 import mintmc
 from mintmc.run import chains as stretches
-from mintmc.run import sample as runner
+from mintmc.run import driver
 from truth import gaussian_data, gaussian_log_likelihood
 
 
@@ -35,7 +35,7 @@ def theta(tree):
 )
 def test_draws_do_not_depend_on_cores_or_stretches(posterior, sampler, monkeypatch):
     reference = theta(draws_of(posterior, sampler))
-    monkeypatch.setattr(runner, "cores", lambda chains: 1)
+    monkeypatch.setattr(driver, "cores", lambda chains: 1)
     monkeypatch.setattr(stretches, "_next_size", lambda size, seconds, capacity: 7)
     np.testing.assert_array_equal(theta(draws_of(posterior, sampler)), reference)
 
@@ -125,7 +125,7 @@ def test_undefined_moves_are_rejected_counted_and_reported():
 
 
 def test_ctrl_c_returns_the_draws_made_so_far(posterior, monkeypatch):
-    class Pressed(runner.Interrupt):
+    class Pressed(driver.Interrupt):
         """Ctrl-C after the second stretch of draws."""
 
         looks = 0
@@ -139,7 +139,7 @@ def test_ctrl_c_returns_the_draws_made_so_far(posterior, monkeypatch):
         def requested(self, value):
             pass
 
-    monkeypatch.setattr(runner, "Interrupt", Pressed)
+    monkeypatch.setattr(driver, "Interrupt", Pressed)
     monkeypatch.setattr(stretches, "_next_size", lambda size, seconds, capacity: 16)
     with pytest.warns(UserWarning, match="interrupted: 32 of 300 draws were made"):
         tree = draws_of(posterior, warmup=0)

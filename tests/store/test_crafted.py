@@ -7,6 +7,7 @@ import resource
 import shutil
 import zipfile
 from dataclasses import is_dataclass
+from importlib.metadata import EntryPoint
 
 import numcodecs
 import numpy as np
@@ -14,12 +15,15 @@ import pytest
 
 import mintmc
 from mintmc import proposals, samplers
-from mintmc.kernels import bounds, schedule
+from mintmc.control import bounds as regression
+from mintmc.control import lower_bounds as bounds
+from mintmc.control import taylor
+from mintmc.kernels import schedule
 from mintmc.ladder import ladder, rings
 from mintmc.store import encode
 from mintmc.store.document import load_document, signed
 from mintmc.store.durable import digest
-from mintmc.store.run_store import RunStore, open_run, verify
+from mintmc.store.run_store import Committed, RunStore, open_run, verify
 from stores import write
 
 SETTINGS = {"init": {"a": 0.0}, "draws": 40, "warmup": 0, "chains": 2, "progress": False}
@@ -226,8 +230,8 @@ def test_a_crafted_store_is_refused_and_nothing_outside_is_touched(craft, store,
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
     def use():
-        opened = RunStore(store)
-        opened.checkpoint()
+        RunStore(store)
+        Committed.at(store).checkpoint()
 
     with pytest.raises(ValueError, match=r"run\.zarr"):
         use()
@@ -294,12 +298,33 @@ def test_nothing_is_called_but_settings(coded):
 
 def test_all_settings_can_be_read_back():
     """A sampler that is added must be listed, or its runs could not be gone on with by their stores alone."""
-    homes = (samplers, proposals, ladder, rings, bounds, schedule)
+    homes = (samplers, proposals, ladder, rings, bounds, regression, taylor, schedule)
     found = {
         name: kind
         for home in homes
         for name, kind in vars(home).items()
         if isinstance(kind, type) and is_dataclass(kind) and not name.startswith("_")
     }
-    assert found == encode._CLASSES
+    listed = {name: entry for name, entry in encode.listed().items() if entry.value.startswith("mintmc.")}
+    assert found == {name: encode.listed_class(name) for name in listed}
     assert all(hasattr(mintmc, name) for name in found)
+
+
+@pytest.fixture
+def others(monkeypatch):
+    """What other packages list, beside ours: a function, a module, and a class under a name of ours."""
+    ours = tuple(encode.listed().values())
+    theirs = ("call", "os:system"), ("home", "os"), ("MINT", "fractions:Fraction"), ("gone", "no_such_package:Nothing")
+    entries = [EntryPoint(name, value, encode.GROUP) for name, value in theirs]
+    monkeypatch.setattr(encode, "entry_points", lambda group: (*ours, *entries))
+    encode.listed.cache_clear()
+    yield
+    encode.listed.cache_clear()
+
+
+@pytest.mark.usefixtures("others")
+def test_what_others_list_is_called_only_if_it_is_a_class_of_settings():
+    for name in ("call", "home", "gone"):
+        with pytest.raises(ValueError, match=f"cannot be read back from a store: .*{name}"):
+            encode.decode({"settings": name, "fields": {}})
+    assert encode.listed_class("MINT") is mintmc.MINT

@@ -8,9 +8,10 @@ import pytest
 import xarray
 
 import mintmc
+from mintmc.run.driver import Driver
 from mintmc.store.document import signed
+from mintmc.store.keeper import Saver
 from mintmc.store.run_store import RunStore, open_run, verify
-from mintmc.store.saver import Saver
 from resumed_run import posterior, run
 from stores import arrays, part_of, write
 
@@ -167,10 +168,11 @@ def test_a_record_that_is_ahead_of_its_checkpoint_is_refused(tmp_path):
     store = RunStore(tmp_path / "run.zarr")
     store.append(part_of(0, 60))
     store.commit({}, {"drawn": 60, "warmed": 0}, Run().checkpoint())
+    driver = Driver(None, None, Run(), Saver(tmp_path / "run.zarr"), {}, False, None, None)
     with pytest.raises(
         ValueError, match=r"checkpoint-0.npz is damaged: .* 40 into the draws, but zarr.json says 0 and 60"
     ):
-        Saver(store, None, {}, None).restore(Run())
+        driver._restore()
 
 
 def test_an_edited_record_is_refused(tmp_path):
@@ -210,7 +212,7 @@ def test_a_store_that_is_gone_during_the_run_is_not_made_again(tmp_path, how):
 def test_a_run_notices_that_its_store_is_gone(tmp_path, monkeypatch):
     path = tmp_path / "run.zarr"
     committed = mintmc.run.chains.ChainRun.committed
-    monkeypatch.setattr("mintmc.store.saver._SECONDS_BETWEEN", 0.0)
+    monkeypatch.setattr("mintmc.store.keeper._SECONDS_BETWEEN", 0.0)
 
     def remove(self):
         committed(self)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import zarr
 
-from mintmc.store.run_store import RunStore, open_run, read_record
+from mintmc.store.run_store import Committed, RunStore, open_run, read_record
 from stores import CHAINS, PARTS, PER_PART, FaultAt, part_of, write
 
 
@@ -18,7 +18,8 @@ def check_valid(path, draws):
     np.testing.assert_array_equal(tree["posterior"]["theta"].values[..., 0], expected)
     np.testing.assert_array_equal(tree["sample_stats"]["energy"].values, expected)
     np.testing.assert_array_equal(tree["posterior"]["draw"].values, np.arange(draws))
-    np.testing.assert_array_equal(RunStore(path).checkpoint()[0], np.arange(draws))
+    np.testing.assert_array_equal(Committed.at(path).checkpoint()[0], np.arange(draws))
+    RunStore(path)  # which refuses what is not whole
     tree.close()
 
 
@@ -133,4 +134,4 @@ def test_a_lost_or_cut_checkpoint_is_said(tmp_path):
     checkpoint = next((tmp_path / "run.zarr").glob("checkpoint-*"))
     checkpoint.write_bytes(checkpoint.read_bytes()[:50])
     with pytest.raises(ValueError, match=r"checkpoint-1.npz is damaged: its checksum"):
-        RunStore(tmp_path / "run.zarr").checkpoint()
+        Committed.at(tmp_path / "run.zarr").checkpoint()

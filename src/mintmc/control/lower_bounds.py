@@ -21,6 +21,7 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from mintmc import check
+from mintmc.compiled import ByContent
 from mintmc.data import Rows, named_leaves
 from mintmc.posterior import Params
 
@@ -61,7 +62,7 @@ def change(bound: Bound, here: Params, there: Params) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class JaakkolaJordan:
+class JaakkolaJordan(ByContent):
     """The bound of Jaakkola & Jordan for logistic regression; built by ``untuned`` or ``tuned``.
 
     Rows of data are ``{"x": (d,), "y": -1 or +1}`` and the log-likelihood is log_sigmoid(y * x'theta), where theta is
@@ -116,7 +117,8 @@ class JaakkolaJordan:
     def log_bound(self, params: Params, datum: Any, constants: Any) -> Array:
         """The bound of one row."""
         s = datum["y"] * jnp.dot(datum["x"], ravel_pytree(params)[0])
-        return constants["a"] * s**2 + s / 2 + constants["c"]
+        result: Array = constants["a"] * s**2 + s / 2 + constants["c"]
+        return result
 
     def total(self, params: Params) -> Array:
         """The sum over all rows."""

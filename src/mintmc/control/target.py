@@ -39,12 +39,14 @@ class Controlled(Tempered):
         centre = self._given.centre
 
         def along(at: Array) -> Array:
-            return jax.jvp(lambda theta: self.model.each(theta, rows), (at,), (theta - centre,))[1]
+            result: Array = jax.jvp(lambda theta: self.model.each(theta, rows), (at,), (theta - centre,))[1]
+            return result
 
         if self._given.hessian is None:
             return self.model.each(theta, rows) - along(centre)
         slope, curvature = jax.jvp(along, (centre,), (theta - centre,))
-        return self.model.each(theta, rows) - (slope + 0.5 * curvature)
+        result: Array = self.model.each(theta, rows) - (slope + 0.5 * curvature)
+        return result
 
     def known(self, here: Array, there: Array) -> Array:
         """The prior's terms and the sum of w_i over all rows."""

@@ -86,26 +86,30 @@ def each(model: Model, expansion: Expansion, here: Array, there: Array, rows: Ro
     step, centre = there - here, expansion.centre
 
     def along_step(at: Array) -> Array:
-        return jax.jvp(lambda theta: model.each(theta, rows), (at,), (step,))[1]
+        result: Array = jax.jvp(lambda theta: model.each(theta, rows), (at,), (step,))[1]
+        return result
 
     if expansion.hessian is None:
         return along_step(centre)
     offsets = (here - centre) + (there - centre)
     slope, curvature = jax.jvp(along_step, (centre,), (offsets,))
-    return slope + curvature / 2
+    result: Array = slope + curvature / 2
+    return result
 
 
 def residual_gradient(model: Model, expansion: Expansion, theta: Array, rows: Rows) -> Array:
     """The mean over the given rows of grad l_i(theta) - (g_i + H_i h)."""
 
     def gradient(at: Array) -> Array:
-        return jax.grad(lambda theta: model.each(theta, rows).mean())(at)
+        result: Array = jax.grad(lambda theta: model.each(theta, rows).mean())(at)
+        return result
 
     centre = expansion.centre
     if expansion.hessian is None:
         return gradient(theta) - gradient(centre)
     at_centre, along = jax.jvp(gradient, (centre,), (theta - centre,))
-    return gradient(theta) - (at_centre + along)
+    result: Array = gradient(theta) - (at_centre + along)
+    return result
 
 
 def expand(model: Model, centre: Array, rows: Rows, order: int = 2) -> Expansion:
@@ -125,10 +129,14 @@ def expand(model: Model, centre: Array, rows: Rows, order: int = 2) -> Expansion
     def sums(i: Array) -> Array:
         gradient = jax.grad(block_sum)
         if order == 1:
-            return gradient(centre, i)[None]
+            result: Array = gradient(centre, i)[None]
+            return result
         basis = jnp.eye(dim, dtype=centre.dtype)
-        along = jax.vmap(lambda direction: jax.jvp(lambda at: gradient(at, i), (centre,), (direction,)), out_axes=0)
-        gradients, hessian = along(basis)
+
+        def along(direction: Array) -> Any:
+            return jax.jvp(lambda at: gradient(at, i), (centre,), (direction,))
+
+        gradients, hessian = jax.vmap(along)(basis)
         return jnp.concatenate([gradients[:1], hessian])
 
     def add(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:

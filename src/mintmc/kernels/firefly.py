@@ -204,7 +204,8 @@ class FireflyKernel(Kernel):
 
         def gap(datum: Any, constants: Any) -> Array:
             log_likelihood = model.log_likelihood(theta, datum)
-            return (log_likelihood - self.bound.log_bound(params, datum, constants)) / self.target.temperature
+            result: Array = (log_likelihood - self.bound.log_bound(params, datum, constants)) / self.target.temperature
+            return result
 
         def block(i: Array, gaps: Array) -> Array:
             # The last block is moved up to the end of the buffer and works out some gaps again.

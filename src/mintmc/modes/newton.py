@@ -55,7 +55,8 @@ class _Curvature(NamedTuple):
     def bent(self) -> np.ndarray:
         """Turned round where it is of the wrong sign, and never flatter than rounding can tell."""
         size = np.abs(self.values)
-        return np.maximum(size, 1e-6 * size.max() + 1e-300)
+        result: np.ndarray = np.maximum(size, 1e-6 * size.max() + 1e-300)
+        return result
 
     def is_peak(self, eps: float) -> bool:
         """Whether it is that of a peak in all directions, rounding apart."""
@@ -67,11 +68,13 @@ class _Curvature(NamedTuple):
 
     def step(self, gradient: np.ndarray) -> np.ndarray:
         """To the top of the parabola."""
-        return (self.vectors @ (self.vectors.T @ (gradient / self.scale) / self.bent)) / self.scale
+        result: np.ndarray = (self.vectors @ (self.vectors.T @ (gradient / self.scale) / self.bent)) / self.scale
+        return result
 
     def along(self, j: int) -> np.ndarray:
         """One standard deviation along an eigenvector."""
-        return self.vectors[:, j] / np.sqrt(self.bent[j]) / self.scale
+        result: np.ndarray = self.vectors[:, j] / np.sqrt(self.bent[j]) / self.scale
+        return result
 
     def length(self, vector: np.ndarray) -> float:
         """Of a vector, in standard deviations."""

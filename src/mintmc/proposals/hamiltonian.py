@@ -78,4 +78,5 @@ class Hamiltonian(Proposal):
 
     def unit_step(self, dim: int) -> float:
         """A trajectory of unit length or so, shorter steps in higher dimension (Beskos et al. 2013)."""
-        return 1.0 / dim**0.25
+        result: float = 1.0 / dim**0.25
+        return result

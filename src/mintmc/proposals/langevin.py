@@ -64,4 +64,5 @@ class Langevin(Proposal):
 
     def unit_step(self, dim: int) -> float:
         """The optimal scaling of Roberts & Rosenthal (1998)."""
-        return 1.65 / dim ** (1 / 6)
+        result: float = 1.65 / dim ** (1 / 6)
+        return result

@@ -56,4 +56,5 @@ class RandomWalk(Proposal):
 
     def unit_step(self, dim: int) -> float:
         """The optimal scaling of Roberts, Gelman & Gilks (1997)."""
-        return 2.38 / dim**0.5
+        result: float = 2.38 / dim**0.5
+        return result

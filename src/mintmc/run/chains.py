@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from mintmc import count
-from mintmc.compiled import identity
+from mintmc.compiled import shapes_and_types
 from mintmc.data import RowReader, Supplied
 from mintmc.kernels.base import Kernel
 from mintmc.proposals import Tuning
@@ -176,8 +176,7 @@ class ChainRun(Run):
     def compile(self, session: Session, room: int) -> None:
         """Start the chains and compile the programs that run them, unless that was done before."""
         task, programs = self.task, self.programs
-        kind = self._kind
-        start = task.target.compiled(("init", kind), lambda: jax.jit(self.crew.program(programs.init)))
+        start = task.target.compiled(self._kind("init"), lambda: jax.jit(self.crew.program(programs.init)))
         first_step = task.first_step(self.kernel.temperatures)
         self.states = []
         for chain, theta in enumerate(task.thetas):
@@ -198,25 +197,23 @@ class ChainRun(Run):
             if each.kept == "total":
                 self.totals[each.name] = np.zeros((task.chains, *shape))
 
-    @property
-    def _kind(self) -> Any:
-        """What tells the programs of this run from those of others."""
-        return identity(self.programs), self.task.sharers, jax.tree.structure(self._supplied(0))
+    def _kind(self, program: str) -> Any:
+        """What tells a program of this run from those of others."""
+        return self.programs.identity_of(program), self.task.sharers, jax.tree.structure(self._supplied(0))
 
     def _compile(self, pool: ThreadPoolExecutor) -> None:
         """The programs of warm-up and of draws."""
-        task, kind = self.task, self._kind
+        task = self.task
         state, adaptation, tuning = self.states[0]
         others = (*self.crew.given((task.key(Purpose.draw, 0), *ints(0, 0))), self._supplied(0))
         kinds: list[tuple[Any, Any]] = [(self.programs.warm, adaptation)] if task.warmup else []
         kinds.append((self.programs.draw, tuning))
-        shapes = _shapes((state, adaptation, others))
+        shapes = shapes_and_types((state, adaptation, others))
 
         def build(function: Any, step: Any) -> Any:
             program, given = self.crew.program(function), self.crew.given((state, step))
-            return task.target.compiled(
-                (function.__name__, kind, shapes), lambda: compile_program(program, *given, *others)
-            )
+            kind = (self._kind(function.__name__), shapes)
+            return task.target.compiled(kind, lambda: compile_program(program, *given, *others))
 
         compiling = [pool.submit(build, function, step) for function, step in kinds]
         self.warm_program, self.draw_program = compiling[0].result(), compiling[-1].result()
@@ -236,12 +233,13 @@ class ChainRun(Run):
                 self.watcher.note(chain, state, None)
             return float(accepted) / (last - first)
 
+        phase = self._phase(session, "warm-up", self.warmed, warmup, (self.task.draws - self.drawn) * self.task.thin)
         # Chains that have wandered off by then get another centre.
         halves = [warmup] if self.centres is None else [warmup // 2, warmup]
         for end in halves:
             if self.warmed > end or (self.warmed == end and end == warmup):
                 continue
-            for last in self._stretches(session, "warm-up", self.warmed, end, partial(int, end), 1, 0, run):
+            for last in self._stretches(session, phase, self.warmed, end, partial(int, end), 1, 0, run):
                 self.warmed = last
                 yield
             if self.warmed < end:
@@ -288,7 +286,8 @@ class ChainRun(Run):
         def room() -> int:
             return self.taken + self.kept.room
 
-        for last in self._stretches(session, "draws", self.drawn, task.draws, room, task.thin, task.warmup, run):
+        phase = self._phase(session, "draws", self.drawn, task.draws)
+        for last in self._stretches(session, phase, self.drawn, task.draws, room, task.thin, task.warmup, run):
             self.drawn = last
             yield
 
@@ -364,10 +363,15 @@ class ChainRun(Run):
             if each.kept == "total":
                 self.totals[each.name][chain] += total(each, values[each.name], self.task.thin)
 
+    def _phase(self, session: Session, name: str, done: int, of: int, later: int = 0) -> Any:
+        """A line of progress, counted in steps or draws of all chains."""
+        chains = self.task.chains
+        return session.display.phase(name, of * chains, done * chains, later=later * chains)
+
     def _stretches(
         self,
         session: Session,
-        name: str,
+        phase: Any,
         first: int,
         end: int,
         room: Callable[[], int],
@@ -376,10 +380,7 @@ class ChainRun(Run):
         run: Callable[[int, int, int], float],
     ) -> Iterator[int]:
         """Run all chains from ``first`` to ``end``, or until interrupted, in stretches of about the same time."""
-        chains = self.task.chains
-        later = (self.task.draws - self.drawn) * self.task.thin * chains if name == "warm-up" else 0
-        phase = session.display.phase(name, end * chains, first * chains, later=later)
-        size = _FIRST_STRETCH
+        chains, size = self.task.chains, _FIRST_STRETCH
         while first < end:
             at = offset + first * thin
             self._shuffle(at // self.steps_per_shuffle)
@@ -406,12 +407,6 @@ class ChainRun(Run):
 def record_capacity(dim: int) -> int:
     """Draws that one stretch records at most."""
     return max(64, min(2**16, 2**21 // (dim + 8)))
-
-
-def _shapes(tree: Any) -> Any:
-    """The form of a pytree of arrays, to tell programs apart."""
-    leaves, structure = jax.tree.flatten(tree)
-    return structure, tuple((np.shape(leaf), str(leaf.dtype)) for leaf in leaves)
 
 
 def _next_size(size: int, seconds: float, capacity: int) -> int:

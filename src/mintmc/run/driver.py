@@ -130,10 +130,9 @@ class Driver:
     def _audit_all(self) -> None:
         """Compare moves with all data, now that all draws are made."""
         standings = self.run.standings()
-        phase = self.display.phase("audit", len(standings))
         folder = self.keeper.folder
         made = self._tree(self.run.take()) if folder is None else open_run(folder)
-        audited = partial(self.display.advance, phase, 1)
+        audited = partial(self.display.advance, self.display.phase("audit", len(standings)), 1) if standings else int
         self.audit = audit_run(self.task.target, standings, made, self.task.seed, audited)
         if folder is not None:
             self._save()

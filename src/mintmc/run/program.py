@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from mintmc import count, statistics
+from mintmc.compiled import identity
 from mintmc.data import Batch, Batching, Rows, open_batches
 from mintmc.kernels.base import Kernel
 from mintmc.proposals import Tuning
@@ -57,6 +58,15 @@ class Programs:
     warmup: int
     dim: int
 
+    def identity_of(self, program: str) -> Any:
+        """Something hashable that tells a program from others: another warm-up is no other program of draws."""
+        depends: dict[str, tuple[Any, ...]] = {
+            "init": (),
+            "warm": (self._block, self.warmup),
+            "draw": (self._block, self._together, self.thin, self.capacity),
+        }
+        return program, identity((self.kernel, self.batching, *depends[program]))
+
     def init(self, key: Array, theta: Array, rows: Rows) -> Any:
         """The first state."""
         return self.kernel.init(theta, self._batch(self._first_noise(key)[1], rows))
@@ -75,7 +85,10 @@ class Programs:
             return state, adaptation, _add(totals, info)
 
         nothing = Totals(count.nothing(), count.nothing())
-        return _loop(partial(self._noise, key), first, last, self._block, 1, body, (state, adaptation, nothing))
+        result: tuple[Any, Any, Totals] = _loop(
+            partial(self._noise, key), first, last, self._block, 1, body, (state, adaptation, nothing)
+        )
+        return result
 
     def draw(
         self, state: Any, tuning: Tuning | None, key: Array, first: Array, last: Array, rows: Rows
@@ -111,7 +124,8 @@ class Programs:
         shapes = jax.eval_shape(example)
         empty = jax.tree.map(lambda leaf: jnp.zeros((self.capacity, *leaf.shape), leaf.dtype), shapes)
         of_block = partial(self._noise, key, with_rows=together == thin)
-        return _loop(of_block, first, last, self._block, thin, body, (state, empty))
+        result: tuple[Any, Info] = _loop(of_block, first, last, self._block, thin, body, (state, empty))
+        return result
 
     @property
     def _block(self) -> int:
@@ -169,7 +183,8 @@ class Programs:
             return state, statistics.merge(declared, sums, info)
 
         state, info = advance(at(noise, jax.tree.map(lambda _: 0, noise)), state)
-        return jax.lax.fori_loop(1, steps, one, (state, statistics.begin(declared, info)))
+        result: tuple[Any, Info] = jax.lax.fori_loop(1, steps, one, (state, statistics.begin(declared, info)))
+        return result
 
 
 def _loop(

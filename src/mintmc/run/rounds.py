@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from mintmc import count
-from mintmc.compiled import identity
+from mintmc.compiled import shapes_and_types
 from mintmc.data import PASSES_PER_SHUFFLE, RowReader, Supplied
 from mintmc.kernels.equi_energy import EquiEnergyKernel, Rung
 from mintmc.ladder.ladder import Ladder
@@ -129,7 +129,7 @@ class RoundRun(Run):
         programs = {kind: self._programs(k) for kind, k in first.items()}
         compiled = self.reference.target.compiled
         starts = {
-            kind: compiled(("init", identity(built)), partial(jax.jit, built.init)) for kind, built in programs.items()
+            kind: compiled(built.identity_of("init"), partial(jax.jit, built.init)) for kind, built in programs.items()
         }
         self.states: list[list[LaneState]] = []
         for k in rungs:
@@ -340,8 +340,9 @@ class RoundRun(Run):
         """The programs of warm-up and of draws."""
         state, adaptation, tuning = self.states[k][0]
         shared = (key_of(self.task.seed, Purpose.draw), *ints(0, 0), self._supplies(k, 0))
-        compiled, kind = self.reference.target.compiled, identity(programs)
-        warm = None
+        compiled, shapes, warm = self.reference.target.compiled, shapes_and_types((state, adaptation, shared)), None
         if self.task.warmup:
-            warm = compiled(("warm", kind), lambda: compile_program(programs.warm, state, adaptation, *shared))
-        return warm, compiled(("draw", kind), lambda: compile_program(programs.draw, state, tuning, *shared))
+            kind = (programs.identity_of("warm"), shapes)
+            warm = compiled(kind, lambda: compile_program(programs.warm, state, adaptation, *shared))
+        kind = (programs.identity_of("draw"), shapes)
+        return warm, compiled(kind, lambda: compile_program(programs.draw, state, tuning, *shared))

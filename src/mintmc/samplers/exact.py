@@ -12,6 +12,7 @@ import numpy as np
 from jax import Array
 
 from mintmc import check
+from mintmc.compiled import ByContent, identity
 from mintmc.control.alias import weighted
 from mintmc.control.bounds import checked_scales, row_norms
 from mintmc.control.lower_bounds import Bound
@@ -32,7 +33,7 @@ from mintmc.samplers.base import (
 
 
 @dataclass(frozen=True, eq=False)
-class FireflyMC(KernelSampler):
+class FireflyMC(ByContent, KernelSampler):
     """Firefly Monte Carlo: exact, and reads only rows whose likelihood is far above a lower bound.
 
     Use it where a tight bound is known, such as logistic regression near its mode. Statistics of each draw: ``bright``
@@ -116,7 +117,7 @@ class FireflyMC(KernelSampler):
 
 
 @dataclass(frozen=True, eq=False)
-class TunaMH(KernelSampler):
+class TunaMH(ByContent, KernelSampler):
     """TunaMH: exact Metropolis-Hastings on about L + chi L^2 rows, where L = sum(scales) * distance / T.
 
     Use it where log-likelihoods change by a known amount at most. Short steps and high temperatures make it cheap.
@@ -214,16 +215,17 @@ def _check_bound(bound: Bound, posterior: Posterior, params: Params) -> None:
     """One pass over the data: a bound made for other data or another likelihood shows at any point."""
     log_likelihood: Any = posterior.log_likelihood
 
-    def pair(row: Any) -> tuple[Array, Array]:
+    def pair(params: Params, row: Any) -> tuple[Array, Array]:
         datum, constants = row
         return log_likelihood(params, datum), bound.log_bound(params, datum, constants)
 
     assert posterior.data is not None
-    both, size, n = jax.jit(jax.vmap(pair)), 8192, posterior.n
+    kind, size, n = ("bound", identity(bound)), 8192, posterior.n
+    both = posterior.flat(params).compiled(kind, lambda: jax.jit(jax.vmap(pair, (None, 0))))
     blocks = []
     for first in range(0, n, size):
         constants = jax.tree.map(lambda leaf, a=first: np.asarray(leaf)[a : a + size], bound.constants)
-        blocks.append(both((posterior.data.read(first, min(first + size, n)), constants)))
+        blocks.append(both(params, (posterior.data.read(first, min(first + size, n)), constants)))
     likelihoods, bounds = (
         np.concatenate([np.asarray(v, np.float64) for v in part]) for part in zip(*blocks, strict=True)
     )

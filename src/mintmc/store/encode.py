@@ -39,7 +39,10 @@ def listed_class(name: Any) -> type:
     entry = listed().get(name) if isinstance(name, str) else None
     if entry is None:
         raise ValueError(f"cannot be read back from a store: {name}, which no package lists under {GROUP}")
-    found = entry.load()
+    try:
+        found = entry.load()
+    except Exception as error:  # a package of others may fail in any way
+        raise ValueError(f"cannot be read back from a store: {name}, as {entry.value} fails: {error}") from error
     if not is_dataclass(found) or not isinstance(found, type):
         raise ValueError(f"cannot be read back from a store: {name}, which is no class of settings")
     return found
