@@ -128,7 +128,7 @@ def _figure(noise: dict[tuple[int, int], np.ndarray], n: int, path: Path) -> Pat
     axes.axvline(1.0, color=INK["truth"], lw=0.8, ls=":")
     axes.text(1.05, 3e9, "where the chain lives", color=INK["truth"], va="top")
     axes.text(DISTANCES[0], COMFORTABLE * 1.3, "about what a test bears", color=INK["truth"])
-    axes.set(xscale="log", yscale="log", ylim=(1e-7, 1e10), ylabel="log-ratio noise $s^2$ at T = 1")
+    axes.set(xscale="log", yscale="log", ylim=(1e-9, 1e10), ylabel="log-ratio noise $s^2$ at T = 1")
     axes.set_xlabel("distance of both ends from the mode, in posterior standard deviations")
     axes.set_title(f"Logistic regression, n = {n:,}, d = {DIM}")
     axes.legend(frameon=False, ncols=3, loc="lower right", fontsize=8)
