@@ -4,8 +4,8 @@ from pathlib import Path
 import jax
 import pytest
 
-import mintmc.run.program
-import mintmc.run.sample
+import mintmc.run.driver
+from mintmc.run.program import Programs
 
 # Most of the time goes into compiling, and many tests compile the same. Each worker has a cache of its own, so that
 # none reads what another is still writing; processes that tests start (and kill) have none.
@@ -21,11 +21,11 @@ def no_compiler(monkeypatch):
     def compiled(*args, **kwargs):
         raise AssertionError("a mistake reached the compiler")
 
-    monkeypatch.setattr(mintmc.run.program, "build", compiled)
+    monkeypatch.setattr(Programs, "__init__", compiled)
 
 
 @pytest.fixture(autouse=True)
 def _audits_where_asked_for(request, monkeypatch):
     """To audit a run takes two seconds of compiling: tests marked ``audited`` are about it, the others leave it out."""
     if "audited" not in request.keywords:
-        monkeypatch.setattr(mintmc.run.sample, "audit_run", lambda *args: [])
+        monkeypatch.setattr(mintmc.run.driver, "audit_run", lambda *args: [])

@@ -13,7 +13,6 @@ import pytest
 
 import mintmc
 from mintmc.acceptance.base import log_uniform
-from mintmc.data import Uniform
 from mintmc.kernels.metropolis import MetropolisKernel
 from mintmc.proposals import Tuning
 from truth import LIMIT, apply_kernel, gaussian_data, gaussian_log_likelihood
@@ -63,8 +62,7 @@ def worst_distance(
     # Exact moments of the starting sample, so that only what the kernel adds is judged.
     z = (z - z.mean()) / z.std()
     tuning = Tuning(jnp.asarray(step_size), None)
-    # Uniform subsets: slices of one fixed shuffle would be only n/m different batches.
-    ends = apply_kernel(kernel, Uniform(posterior.n), posterior.rows, z / np.sqrt(precision), tuning, steps, seed=11)
+    ends = apply_kernel(kernel, posterior, z / np.sqrt(precision), tuning, steps, seed=11)
     ends = ends[:, 0].astype(float) * np.sqrt(precision)
     deviations = [ends.mean() / 1, (np.mean(ends**2) - 1) / np.sqrt(2), (np.mean(ends**4) - 3) / np.sqrt(96)]
     return float(np.max(np.abs(deviations)) * np.sqrt(STATES))
@@ -168,7 +166,7 @@ def rates_distance(jacobian_in_the_prior):
     eta = np.log(np.random.default_rng(1).gamma(shape, 1 / rate, size=(STATES, 1))).astype(np.float32)
     kernel = mintmc.MetropolisHastings(temperature=temperature).kernel(posterior.flat(0.0))
     tuning = Tuning(jnp.asarray(1.0), None)
-    ends = np.exp(apply_kernel(kernel, Uniform(10), posterior.rows, eta, tuning, steps=6, seed=3).astype(float))
+    ends = np.exp(apply_kernel(kernel, posterior, eta, tuning, steps=6, seed=3).astype(float))
     return abs(ends.mean() - shape / rate) / (np.sqrt(shape) / rate) * np.sqrt(STATES)
 
 
