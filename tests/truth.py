@@ -5,6 +5,7 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from mintmc.compiled import identity
 from mintmc.data import Uniform, open_batches
@@ -40,6 +41,13 @@ def distance_between(values: np.ndarray, others: np.ndarray, batches: int = 20) 
     """Standard errors between the means of two independent sets of (chain, draw) values."""
     (mean, error), (other, other_error) = (mean_and_error(each, batches) for each in (values, others))
     return abs(mean - other) / float(np.hypot(error, other_error))
+
+
+def mostly_slow(cases, *quick):
+    """All cases, of which only the quick ones are for every day; the others say the same of a variant."""
+    missing = set(quick) - set(cases)
+    assert not missing, missing
+    return [case if case in quick else pytest.param(case, marks=pytest.mark.slow) for case in cases]
 
 
 def gaussian_data(n: int, seed: int = 0) -> np.ndarray:

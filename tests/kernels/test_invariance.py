@@ -15,7 +15,7 @@ import mintmc
 from mintmc.acceptance.base import log_uniform
 from mintmc.kernels.metropolis import MetropolisKernel
 from mintmc.proposals import Tuning
-from truth import LIMIT, apply_kernel, gaussian_data, gaussian_log_likelihood
+from truth import LIMIT, apply_kernel, gaussian_data, gaussian_log_likelihood, mostly_slow
 
 N_EFF, M, STATES = 100, 200, 40_000
 MANY = mintmc.Posterior(gaussian_log_likelihood, gaussian_data(20_000))  # for batches
@@ -72,6 +72,7 @@ def mint(**settings):
     return mintmc.MINT(**({"batch_size": M, "temperature": TEMPERATURE} | settings))
 
 
+QUICK = ("full random walk", "full Langevin", "full Hamiltonian", "MINT random walk", "MINT Langevin")
 RIGHT = {
     "full random walk": mintmc.MetropolisHastings(mintmc.RandomWalk(), FULL_TEMPERATURE),
     "full Langevin": mintmc.MetropolisHastings(mintmc.Langevin(), FULL_TEMPERATURE),
@@ -84,7 +85,7 @@ RIGHT = {
 }
 
 
-@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("name", mostly_slow(RIGHT, *QUICK))
 def test_the_target_is_invariant(name):
     assert worst_distance(RIGHT[name]) < LIMIT
 
@@ -100,12 +101,14 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize(
+    "name", mostly_slow(BROKEN, "wrong n_eff", "wrong n_eff, full", "no reverse density, full", "no penalty")
+)
 def test_a_broken_twin_is_caught(name):
     assert worst_distance(BROKEN[name], steps=6) > LIMIT
 
 
-@pytest.mark.parametrize("name", ["MINT random walk", "full random walk"])
+@pytest.mark.parametrize("name", mostly_slow(["MINT random walk", "full random walk"], "full random walk"))
 def test_a_key_used_twice_is_caught(name):
     assert worst_distance(RIGHT[name], KeyUsedTwice, steps=6) > LIMIT
 
@@ -131,16 +134,20 @@ def with_prior(jacobian_in_the_prior=False):
     ]
 
 
-@pytest.mark.parametrize("name", LIKELIHOOD)
+WITH_PRIOR = with_prior()
+
+
+@pytest.mark.parametrize("name", mostly_slow(LIKELIHOOD, "full Langevin", "full random walk, posterior"))
 def test_what_is_not_tempered_stays_as_it_is(name):
     sampler, precision = LIKELIHOOD[name]
-    assert worst_distance(sampler, posteriors=with_prior(), precision=precision) < LIMIT
+    assert worst_distance(sampler, posteriors=WITH_PRIOR, precision=precision) < LIMIT
 
 
-def test_a_tempered_prior_is_caught():
-    sampler, precision = LIKELIHOOD["MINT Langevin"]
+@pytest.mark.parametrize("name", mostly_slow(["full Langevin", "MINT Langevin"], "full Langevin"))
+def test_a_tempered_prior_is_caught(name):
+    sampler, precision = LIKELIHOOD[name]
     sampler = replace(sampler, temper="posterior")
-    assert worst_distance(sampler, posteriors=with_prior(), precision=precision) > LIMIT
+    assert worst_distance(sampler, posteriors=WITH_PRIOR, precision=precision) > LIMIT
 
 
 def test_a_tempered_jacobian_is_caught():
