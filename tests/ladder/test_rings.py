@@ -24,8 +24,8 @@ def file_numbers(rings, first, last, rng, energy=lambda number: np.zeros(len(num
 
 
 def kept(rings, ring=0):
-    store = rings.store(None)
-    return np.asarray(store.states)[ring, : int(store.filled[ring]), 0].astype(int)
+    frozen = rings.frozen(None)
+    return np.asarray(frozen.states)[ring, : int(frozen.filled[ring]), 0].astype(int)
 
 
 def distance_from_uniform(rng_of, stretch, past=200, capacity=10, runs=1500):
@@ -70,7 +70,7 @@ def test_capacity_is_never_exceeded_and_all_states_are_counted():
     rng, rings = np.random.default_rng(0), Rings([10.0, 20.0], 3, 4, LIKE)
     for first in range(0, 60, 5):
         file_numbers(rings, first, first + 5, rng, energy=lambda number: number % 30)
-        filled = np.asarray(rings.store(None).filled)
+        filled = np.asarray(rings.frozen(None).filled)
         np.testing.assert_array_equal(filled, np.minimum(rings.seen, 4))
         for ring in range(3):
             of_ring = [number for number in range(first + 5) if number % 30 // 10 == ring]
@@ -125,7 +125,7 @@ def test_everything_known_of_a_state_is_kept_beside_it():
     filed = States(theta, -theta, Density(x, 2 * x, 3 * x)).packed()
     rings = Rings([0.0], 2, 50, filed[0])
     rings.file(x, filed, rng)
-    found = States.unpacked(rings.store(None).states, dim=2)
+    found = States.unpacked(rings.frozen(None).states, dim=2)
     x = np.asarray(found.theta)[..., 0]
     assert (x[0] < 0).all()
     assert (x[1] > 0).all()
@@ -187,7 +187,7 @@ def test_a_state_is_looked_up_where_it_was_filed():
     rng, rings = np.random.default_rng(1), Rings(None, 5, 2000, LIKE)
     energies = rng.normal(size=2000).astype(np.float32)
     rings.file(energies, states(energies), rng)
-    store = rings.store(None)
+    frozen = rings.frozen(None)
     for ring in range(5):
-        inside = store.states[ring, : int(store.filled[ring]), 0]
-        assert (ring_of(inside, store.edges) == ring).all()
+        inside = frozen.states[ring, : int(frozen.filled[ring]), 0]
+        assert (ring_of(inside, frozen.edges) == ring).all()

@@ -25,8 +25,7 @@ def ranks(sampler, seed):
     x = rng.normal(size=(DATA_SETS, N))
     x += (truth + rng.normal(size=DATA_SETS) / N_EFF**0.5 - x.mean(axis=1))[:, None]
     posterior = mintmc.Posterior(gaussian_log_likelihood, x[0], lambda theta: -0.5 * theta**2)
-    theta = jnp.zeros(1)
-    kernel = sampler.kernel(posterior.model(lambda vector: vector[0], 1), theta, lambda v: v[0], lambda p: p[None])
+    kernel = sampler.kernel(posterior.flat(0.0))
     batching = Shuffled(N)
     tuning = Tuning(jnp.asarray(2.4 / N_EFF**0.5), None)
 
