@@ -1,18 +1,17 @@
 """What is true of stochastic gradient samplers on the posterior of a Gaussian mean."""
 
-from dataclasses import fields, replace
+from dataclasses import fields
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 
 import mintmc
-from mintmc.data import Uniform
-from truth import fresh_batches, gaussian_data, gaussian_log_likelihood, quickly_compiled
+from truth import gaussian_data, gaussian_log_likelihood, walk
 
 N = 500
 X = gaussian_data(N).astype(float)
+NUMBERS = ("step_size", "friction", "noise_estimate", "resample_every")
 GAUSS = mintmc.Posterior(gaussian_log_likelihood, X)
 
 
@@ -27,45 +26,10 @@ def theta_of(tree):
     return tree[group]["theta"].values.astype(float)
 
 
-def positions(kernel, posterior=GAUSS, start=0.0, steps=2500, chains=64, skip=200):
-    """Flat states (chain, step, parameter) of a kernel on uniform batches, which are exactly independent.
-
-    The first 200 are left out, made on the way from the start: the slowest target here forgets it in 100 steps. Chains
-    are many and short, to be judged by their means, and kernels that differ in numbers alone share one program.
-    """
-    form = (type(kernel), type(kernel.target), kernel.target.temper, kernel.batch_size, posterior, steps, chains)
-    form += (getattr(kernel, "resample_every", None) is None,)
-    if form not in _PROGRAMS:
-        _PROGRAMS[form] = quickly_compiled(_walk(kernel, posterior, steps + skip))
-    starts = jnp.broadcast_to(jnp.asarray(start, kernel.dtype), (chains, kernel.dim))
-    drawn = _PROGRAMS[form](_numbers(kernel), jax.random.split(jax.random.key(1), chains), starts)
-    return np.asarray(drawn, float)[:, skip:]
-
-
-_PROGRAMS = {}
-
-
-def _numbers(kernel):
-    names = ("step_size", "friction", "noise_estimate", "resample_every")
-    own = {name: getattr(kernel, name) for name in names if getattr(kernel, name, None) is not None}
-    return jax.tree.map(jnp.asarray, (own, kernel.target.temperature))
-
-
-def _walk(kernel, posterior, steps):
-    batching, rows = Uniform(posterior.n), posterior.rows
-
-    def one(numbers, key, start):
-        own, temperature = numbers
-        settled = replace(kernel, target=replace(kernel.target, temperature=temperature), **own)
-
-        def step(state, key):
-            batch = fresh_batches(key, kernel, batching, rows)
-            state, _ = settled.step(jax.random.fold_in(key, 0), state, batch, None)
-            return state, settled.position(state)
-
-        return jax.lax.scan(step, settled.init(start, {}), jax.random.split(key, steps))[1]
-
-    return jax.vmap(one, (None, 0, 0))
+def positions(kernel, posterior=GAUSS, start=0.0, steps=2500, chains=64):
+    """Flat states (chain, step, parameter) of a kernel; the slowest target here forgets its start in 100 steps."""
+    starts = np.broadcast_to(start, (chains, kernel.dim))
+    return walk(kernel, posterior, starts, steps=steps, skip=200, numbers=NUMBERS)
 
 
 def kernel_of(sampler, posterior=GAUSS, init=0.0):
