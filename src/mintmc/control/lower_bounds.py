@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -79,10 +80,10 @@ class JaakkolaJordan(ByContent):
     """
 
     xi: np.ndarray  # (n,) where each row's bound touches its likelihood
-    constants: dict[str, Array]  # "a" and "c" of each row
-    quadratic: Array  # A
-    linear: Array  # b
-    constant: Array  # sum of c_i
+    constants: dict[str, np.ndarray]  # "a" and "c" of each row
+    quadratic: np.ndarray  # A
+    linear: np.ndarray  # b
+    constant: np.ndarray  # sum of c_i
 
     @classmethod
     def untuned(cls, x: Any, y: Any, xi: float = 1.5) -> JaakkolaJordan:
@@ -110,9 +111,8 @@ class JaakkolaJordan(ByContent):
         a = -np.tanh(safe / 2) / (4 * safe)
         log_2cosh = xi / 2 + np.log1p(np.exp(-xi))
         c = -a * xi**2 - log_2cosh - _MARGIN * (1 + xi)
-        constants = {"a": jnp.asarray(a), "c": jnp.asarray(c)}
         sums = [(x.T * a) @ x, y @ x / 2, c.sum()]
-        return cls(xi, constants, *(jnp.asarray(value) for value in sums))
+        return cls(xi, {"a": _kept(a), "c": _kept(c)}, *map(_kept, sums))
 
     def log_bound(self, params: Params, datum: Any, constants: Any) -> Array:
         """The bound of one row."""
@@ -133,6 +133,11 @@ class JaakkolaJordan(ByContent):
     def _times(self, theta: Array) -> Array:
         # Accelerators round the factors of a product to 10 bits unless told not to.
         return jnp.matmul(self.quadratic, theta, precision="highest")
+
+
+def _kept(numbers: Any) -> np.ndarray:
+    """In JAX's precision, on the host: as a store gives them back."""
+    return np.asarray(numbers, jax.dtypes.canonicalize_dtype(np.float64))
 
 
 def _checked(x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -210,7 +210,7 @@ class FireflyKernel(Kernel):
         def block(i: Array, gaps: Array) -> Array:
             # The last block is moved up to the end of the buffer and works out some gaps again.
             part = jax.lax.dynamic_slice_in_dim(index, i * size, size)
-            constants = jax.tree.map(lambda leaf: leaf[part], self.bound.constants)
+            constants = jax.tree.map(lambda leaf: jnp.asarray(leaf)[part], self.bound.constants)
             new = jax.vmap(gap)(model.rows_at(rows, part), constants)
             return jax.lax.dynamic_update_slice_in_dim(gaps, new.astype(theta.dtype), i * size, 0)
 
