@@ -3,7 +3,11 @@ import pytest
 from jaxtyping import install_import_hook
 
 # Shapes of the numerical core are checked at every call, so this comes before anything of the package is imported.
-with install_import_hook(["mintmc.control.taylor", "mintmc.control.target", "mintmc.proposals"], "beartype.beartype"):
+_CHECKED = (
+    *(f"mintmc.control.{name}" for name in ("taylor", "target")),
+    *(f"mintmc.proposals.{name}" for name in ("random_walk", "langevin", "hamiltonian", "autoregressive")),
+)
+with install_import_hook(_CHECKED, "beartype.beartype"):
     import mintmc.run.driver
 
 from caches import cache_of

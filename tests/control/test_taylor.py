@@ -57,7 +57,7 @@ def test_differences_are_those_of_parabolas(expansion):
     wanted = parabola[1] - parabola[0]
     found = each(model_of(POSTERIOR), expansion, jnp.asarray(HERE), jnp.asarray(THERE), POSTERIOR.rows)
     np.testing.assert_allclose(found, wanted, atol=1e-5)
-    np.testing.assert_allclose(expansion.total(HERE, THERE), wanted.sum(), rtol=1e-5)
+    np.testing.assert_allclose(expansion.total(jnp.asarray(HERE), jnp.asarray(THERE)), wanted.sum(), rtol=1e-5)
 
 
 def test_order_one_is_linear():
@@ -66,8 +66,8 @@ def test_order_one_is_linear():
     assert first.hessian is None
     found = each(model_of(POSTERIOR), first, jnp.asarray(HERE), jnp.asarray(THERE), POSTERIOR.rows)
     np.testing.assert_allclose(found, gradients @ (THERE - HERE), atol=1e-5)
-    np.testing.assert_allclose(first.total(HERE, THERE), (gradients @ (THERE - HERE)).sum(), rtol=1e-4)
-    np.testing.assert_allclose(first.total_gradient(HERE), gradients.sum(0), rtol=2e-5, atol=1e-3)
+    np.testing.assert_allclose(first.total(jnp.asarray(HERE), jnp.asarray(THERE)), (gradients @ (THERE - HERE)).sum(), rtol=1e-4)
+    np.testing.assert_allclose(first.total_gradient(jnp.asarray(HERE)), gradients.sum(0), rtol=2e-5, atol=1e-3)
 
 
 @pytest.mark.parametrize("order", [1, 2])

@@ -68,7 +68,7 @@ class Hamiltonian(Proposal):
         """The end of the trajectory."""
         step, scale = tuning.step_size, tuning.scale
 
-        def leapfrog(_: int, carry: tuple[Point, Array]) -> tuple[Point, Array]:
+        def leapfrog(_: Any, carry: tuple[Point, Array]) -> tuple[Point, Array]:
             point, momentum = carry
             momentum = momentum + 0.5 * step * gather(scale, point.gradient)
             point = visit(point.theta + spread(scale, step * momentum))
