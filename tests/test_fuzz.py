@@ -20,7 +20,7 @@ X2 = np.stack([X, X[::-1]], axis=1)
 SIGNS = np.where(X > 0, 1.0, -1.0)
 LADDER = mintmc.Ladder([1, 4])
 NEW = "a new folder"
-NEVER_BUILT = {"Audit", "Bound", "Diagnosis", "Normality"}
+NEVER_BUILT = {"Audit", "Bound", "Diagnosis", "Mode", "Normality"}
 """Results, which users read and do not make, and a protocol."""
 
 
@@ -66,6 +66,11 @@ def with_preconditioner(preconditioner, step_size):
     return run(POSTERIOR, mintmc.MetropolisHastings(mintmc.Langevin(step_size, preconditioner=preconditioner)))
 
 
+def with_centre(centre, order, batch_size, temperature):
+    control = mintmc.Taylor(centre, order=order)
+    return run(POSTERIOR, mintmc.MINT(batch_size, temperature=temperature, control=control))
+
+
 def run(posterior, sampler=None, init=0.0, **settings):
     sampler = sampler or mintmc.MINT(batch_size=10, alpha=0.5)
     return mintmc.sample(posterior, sampler, init=init, draws=3, warmup=3, chains=1, progress=False, **settings)
@@ -80,6 +85,7 @@ GOOD = {
     "SGHMC": (mintmc.SGHMC, {"batch_size": 10, "step_size": 0.1, "friction": 1.0}),
     "SGLD": (mintmc.SGLD, {"batch_size": 10, "step_size": 0.1}),
     "AustereMH": (mintmc.AustereMH, {}),
+    "Autoregressive": (mintmc.Autoregressive, {}),
     "AustereMH.conservative": (mintmc.AustereMH.conservative, {"n": 2000, "max_error": 0.1}),
     "BarkerMH": (mintmc.BarkerMH, {}),
     "ConfidenceMH": (mintmc.ConfidenceMH, {"bound": "oracle"}),
@@ -107,9 +113,11 @@ GOOD = {
     "QuantileRings": (mintmc.QuantileRings, {}),
     "RandomWalk": (mintmc.RandomWalk, {}),
     "SpacedRings": (mintmc.SpacedRings, {}),
+    "Taylor": (mintmc.Taylor, {}),
     "TaylorProxy": (mintmc.TaylorProxy, {"remainder": lambda here, there, centre: 0.0}),
     "TunaMH": (mintmc.TunaMH, {"scales": np.ones(N)}),
     "TunaMH.logistic": (mintmc.TunaMH.logistic, {"x": X2}),
+    "find_mode": (mintmc.find_mode, {"posterior": POSTERIOR, "init": 0.0}),
     "logistic_bound": (mintmc.logistic_bound, {"x": X2}),
     "logistic_remainder": (mintmc.logistic_remainder, {"x": X2}),
     "relative_variance": (mintmc.relative_variance, {"weights": [0.5, 0.5]}),
@@ -132,6 +140,7 @@ GOOD = {
         with_reference,
         {"reference": None, "feed": None, "steps": None, "rings": [1.0], "capacity": 10, "jump_probability": 0.1},
     ),
+    "a centre": (with_centre, {"centre": None, "order": 2, "batch_size": 10, "temperature": 1.0}),
     "a preconditioner": (with_preconditioner, {"preconditioner": None, "step_size": 0.1}),
 }
 
