@@ -1,7 +1,11 @@
 import jax
 import pytest
+from jaxtyping import install_import_hook
 
-import mintmc.run.driver
+# Shapes of the numerical core are checked at every call, so this comes before anything of the package is imported.
+with install_import_hook(["mintmc.control.taylor", "mintmc.control.target", "mintmc.proposals"], "beartype.beartype"):
+    import mintmc.run.driver
+
 from caches import cache_of
 
 # Most of the time goes into compiling, and many tests compile the same.

@@ -9,7 +9,6 @@ from typer.testing import CliRunner
 import mintmc
 from compiling import compilations
 from mintmc.cli import app
-from mintmc.data import DiskData
 from mintmc.store import encode
 from mintmc.store.run_store import open_run
 from outside import CauchyWalk, TextRows, WholeBarkerMH
@@ -120,7 +119,7 @@ def test_a_data_source_from_outside_gives_the_draws_of_memory(tmp_path):
     save(tmp_path / "rows.txt", X)
     source = TextRows(tmp_path / "rows.txt")
     assert source.n == N
-    on_disk, exact = mintmc.Posterior(gaussian_log_likelihood, DiskData(source)), mintmc.MetropolisHastings()
+    on_disk, exact = mintmc.Posterior(gaussian_log_likelihood, source), mintmc.MetropolisHastings()
     rounded = mintmc.Posterior(gaussian_log_likelihood, source.read(0, N))  # as the file has them
     path, settings = tmp_path / "run.zarr", SETTINGS | {"warmup": 0}
     mintmc.sample(on_disk, exact, draws=25, out=path, **settings)
@@ -130,6 +129,6 @@ def test_a_data_source_from_outside_gives_the_draws_of_memory(tmp_path):
     assert np.isfinite(tree.tempered_posterior.theta).all()
     # It is known again, and another one is told from it.
     save(tmp_path / "rows.txt", X + 1)
-    changed = mintmc.Posterior(gaussian_log_likelihood, DiskData(TextRows(tmp_path / "rows.txt")))
+    changed = mintmc.Posterior(gaussian_log_likelihood, TextRows(tmp_path / "rows.txt"))
     with pytest.raises(ValueError, match=r"data was full-.*, now full-"):
         mintmc.resume(path, changed, draws=60, progress=False)

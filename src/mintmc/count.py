@@ -75,7 +75,8 @@ def total(count: Any) -> np.ndarray:
     """
     if not isinstance(count, Count):
         return np.asarray(count).astype(np.int64)
-    return np.asarray(count.high).astype(np.int64) * 2**_BITS + np.asarray(count.low)
+    result: np.ndarray = np.asarray(count.high).astype(np.int64) * 2**_BITS + np.asarray(count.low)
+    return result
 
 
 def rate_total(count: Count) -> np.ndarray:

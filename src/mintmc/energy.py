@@ -128,7 +128,8 @@ class Model:
     def each(self, theta: Array, rows: Rows) -> Array:
         """Log-likelihoods of the given rows, which may be Referenced, one by one."""
         rows = rows.rows if isinstance(rows, Referenced) else rows
-        return jax.vmap(self.log_likelihood, (None, 0))(theta, rows)
+        result: Array = jax.vmap(self.log_likelihood, (None, 0))(theta, rows)
+        return result
 
     def energies_above(
         self, theta: Array, batch: Referenced, reference: Density, temper: str = "posterior"
@@ -152,7 +153,9 @@ class Model:
         """Exact log density with the gradient of the log-likelihood, in one pass."""
         return self._full_pass(theta, rows, with_gradient=True)
 
-    def without_data(self, theta: Array, transform: Callable = lambda function: function) -> tuple[Array, Array | None]:
+    def without_data(
+        self, theta: Array, transform: Callable[..., Any] = lambda function: function
+    ) -> tuple[Array, Array | None]:
         """Log prior and log Jacobian (None without one), or what ``transform``, such as jax.grad, makes of them."""
         jacobian = None if self.log_jacobian is None else transform(self.log_jacobian)(theta)
         return transform(self.log_prior)(theta), jacobian
@@ -206,7 +209,8 @@ class Model:
 
         def part(p: Array) -> tuple[Array, Array, Array]:
             bounds = (p * blocks // parts, (p + 1) * blocks // parts)
-            return jax.lax.fori_loop(*bounds, add, (lanes, lanes, jnp.zeros_like(theta)))
+            result: tuple[Array, Array, Array] = jax.lax.fori_loop(*bounds, add, (lanes, lanes, jnp.zeros_like(theta)))
+            return result
 
         is_shared = self.sharers > 1 and parts > 1
         own = parts // self.sharers if is_shared else parts
@@ -240,17 +244,20 @@ class Tempered:
 
     def prior(self, theta: Array) -> Array:
         """The terms of the log target that need no data: those of the prior and of the Jacobian."""
-        return self._own(*self.model.without_data(theta))
+        result: Array = self._own(*self.model.without_data(theta))
+        return result
 
     def without_data_gradient(self, theta: Array) -> Array:
         """The gradient of the same terms."""
-        return jnp.zeros_like(theta) + self._own(*self.model.without_data(theta, jax.grad))
+        result: Array = jnp.zeros_like(theta) + self._own(*self.model.without_data(theta, jax.grad))
+        return result
 
     def without_data_curvature(self, theta: Array) -> Array:
         """The Hessian of the same terms."""
-        return jnp.zeros((theta.size, theta.size), theta.dtype) + self._own(
+        result: Array = jnp.zeros((theta.size, theta.size), theta.dtype) + self._own(
             *self.model.without_data(theta, jax.hessian)
         )
+        return result
 
     def log_ratio(self, here: Density, there: Density) -> Array:
         """Exact log pi_T(there) - log pi_T(here), from two full passes."""
@@ -266,7 +273,8 @@ class Tempered:
 
     def base_gradient(self, theta: Array) -> Array:
         """The gradient of B: what stays the same of the log target's if the temperature changes."""
-        return jnp.zeros_like(theta) + self._base(*self.model.without_data(theta, jax.grad))
+        result: Array = jnp.zeros_like(theta) + self._base(*self.model.without_data(theta, jax.grad))
+        return result
 
     def batch_gradient(self, theta: Array, batch: Rows) -> Array:
         """Gradient of the log target, estimated on a batch; 0 where the prior is."""
@@ -376,7 +384,7 @@ def _mean_and_its_variance(each: Array, n: int) -> tuple[Array, Array]:
     return mean, squares / float((m - 1) * m) * (1 - m / n) if m > 1 else jnp.full_like(mean, jnp.nan)
 
 
-def apart(function: Callable, *args: Any) -> Any:
+def apart(function: Callable[..., Any], *args: Any) -> Any:
     """``function(*args)``, compiled as a call of its own within a loop.
 
     XLA's CPU runtime runs up to eight kernels one after the other; a longer sequence goes through its scheduler, which

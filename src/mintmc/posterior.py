@@ -64,7 +64,7 @@ class Posterior:
         *,
         log_jacobian: Callable[[Params], Any] | None = None,
     ):
-        self.log_likelihood: Callable | None = check.function("log_likelihood", log_likelihood)
+        self.log_likelihood: Callable[..., Any] | None = check.function("log_likelihood", log_likelihood)
         self.log_prior = _flat if log_prior is None else check.function("log_prior", log_prior)
         self.log_jacobian = _checked_jacobian(log_jacobian)
         self.data: ArrayData | DiskData | None = _source(data)
@@ -192,7 +192,8 @@ class Posterior:
         if self.data is not None and self.data.on_disk:
             jax.block_until_ready(density)
             self.data.check_reads()
-        return density
+        result: Density = density
+        return result
 
     @property
     def rows(self) -> Rows:
@@ -239,7 +240,8 @@ class FlatTarget:
         if sharers == self.model.sharers:
             return self
         model = replace(self.model, sharers=sharers)
-        return self.compiled(("shared", sharers), lambda: replace(self, model=model, _programs={}))
+        result: FlatTarget = self.compiled(("shared", sharers), lambda: replace(self, model=model, _programs={}))
+        return result
 
 
 def _source(data: Rows) -> ArrayData | DiskData:

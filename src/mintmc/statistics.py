@@ -108,7 +108,8 @@ def reduce(statistics: Sequence[Statistic], sums: Info, steps: int) -> Info:
 def total(each: Statistic, values: Any, steps: int) -> np.ndarray:
     """The sum of a statistic over draws of so many steps each, of which a mean says the mean over its steps."""
     summed = np.asarray(values).sum(axis=0, dtype=float)
-    return summed * steps if each.over == "mean" else summed
+    result: np.ndarray = summed * steps if each.over == "mean" else summed
+    return result
 
 
 def packed(statistics: Sequence[Statistic], theta: Any, info: Info) -> Info:

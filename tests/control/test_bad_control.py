@@ -26,7 +26,7 @@ SETTINGS = {
     },
     "temperature must be in .1, inf., got 0.5": {"temperature": 0.5},
     "batch_size must be a whole number at least 1 without control, got None": {"batch_size": None, "control": None},
-    "temperature must be given where batch_size is left open, got 'alpha'": {
+    "temperature must be given where batch_size is left open, got ..alpha": {
         "batch_size": None,
         "alpha": 0.5,
         "temperature": None,
@@ -110,6 +110,6 @@ def test_a_centre_that_was_given_is_taken():
 
 @pytest.mark.parametrize("ladder", [mintmc.ParallelTempering, mintmc.EquiEnergy])
 def test_ladders_do_without_the_curvature(ladder):
-    sampler = ladder(mintmc.Ladder([1.0, 4.0]), mintmc.RandomWalk(preconditioner="laplace"))
+    sampler = ladder(mintmc.Ladder([1.0, 4.0]), proposal=mintmc.RandomWalk(preconditioner="laplace"))
     with pytest.raises(ValueError, match=r"preconditioner must be .* on a ladder.*, got 'laplace'"):
         run(sampler)

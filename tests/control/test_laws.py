@@ -154,8 +154,8 @@ def test_a_run_knows_its_centre_and_its_residuals():
     tree = mintmc.sample(posterior_of(each, x, y), sampler, init=np.zeros(4), draws=2000, chains=2, progress=False)
     diagnosis = mintmc.diagnose(tree)
     assert diagnosis.trusted
-    assert diagnosis.numbers["distance from the centre, standard deviations"] == pytest.approx(1, abs=0.1)
-    assert diagnosis.numbers["residual noise, on all data"] < 0.1
+    assert diagnosis.numbers["centre_distance"] == pytest.approx(1, abs=0.1)
+    assert diagnosis.numbers["residual_noise"] < 0.1
     assert tree.attrs["centre_passes"] < 25
     assert sum(tree.attrs["data_touched_setup"]) >= tree.attrs["centre_passes"] * 10_000
 

@@ -1,6 +1,7 @@
 """Firefly Monte Carlo against quadrature, its bound against the likelihood, and twins that must be caught."""
 
 import math
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ from mintmc.kernels import firefly
 from mintmc.kernels.firefly import FireflyKernel
 from mintmc.proposals import Tuning
 from mintmc.samplers.exact import FireflyMC
-from truth import LIMIT, distance, quickly_compiled
+from truth import LIMIT, distance, distance_of_means, mostly_slow, quickly_compiled, walk
 
 N = 200
 SIGMA = 1.0  # of the prior: at T = 4 as wide as the likelihood, so that its scaling shows
@@ -65,24 +66,27 @@ def worst_distance(sampler, draws=6000, warmup=0, posterior=POSTERIOR):
     return max(found.values()), tree
 
 
+UNTUNED = JaakkolaJordan.untuned(X, Y)
+STAY = mintmc.Custom(lambda key, theta: theta)
 MAP = np.array([1.4, -1.0])  # roughly: a bound need not be tuned exactly
 WALK = mintmc.RandomWalk(step_size=0.5)  # accepts 0.12 to 0.36 of moves; a given step needs no warm-up to be compiled
 HOT = {"proposal": WALK, "temperature": 4.0}
 RIGHT = {
-    "untuned": FireflyMC(JaakkolaJordan.untuned(X, Y), proposal=WALK),
+    "untuned": FireflyMC(UNTUNED, proposal=WALK),
     "tuned": FireflyMC(JaakkolaJordan.tuned(X, Y, MAP), proposal=WALK, brighten=0.05),
     "hot posterior": FireflyMC(JaakkolaJordan.untuned(X, Y, xi=0.5), **HOT),
     "hot likelihood": FireflyMC(JaakkolaJordan.tuned(X, Y, MAP), **HOT, temper="likelihood", capacity=100),
 }
 
 
-@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("name", mostly_slow(RIGHT, "untuned"))
 def test_the_draws_have_the_moments_of_the_posterior(name):
     worst, tree = worst_distance(RIGHT[name])
     assert worst < LIMIT
     assert tree.sample_stats["bound_violations"].sum() == tree.sample_stats["overflows"].sum() == 0
 
 
+@pytest.mark.slow
 def test_the_draws_are_right_after_warm_up():
     sampler = FireflyMC(JaakkolaJordan.untuned(X, Y), proposal=mintmc.RandomWalk(preconditioner="diagonal"))
     assert worst_distance(sampler, warmup=500)[0] < LIMIT
@@ -111,7 +115,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("name", mostly_slow(BROKEN, "odds without the 1"))
 def test_a_broken_twin_is_caught(name, monkeypatch):
     monkeypatch.setattr(firefly, *BROKEN[name])
     # Of a posterior of its own: what was compiled for the right sampler would be used again.
@@ -119,22 +123,14 @@ def test_a_broken_twin_is_caught(name, monkeypatch):
     assert worst_distance(RIGHT["untuned"], draws=2000, posterior=twin)[0] > LIMIT
 
 
-def distance_of_lights(temperature, kind=FireflyKernel, steps=4000, chains=4):
+def distance_of_lights(temperature, kind=FireflyKernel):
     """How far the number of bright rows is from its exact mean at a theta that does not move."""
-    bound, theta = JaakkolaJordan.untuned(X, Y), jnp.array([1.5, -1.5])
-    sampler = FireflyMC(bound, proposal=mintmc.Custom(lambda key, theta: theta), temperature=temperature, brighten=0.3)
-    kernel, batch = kind(**vars(sampler.kernel(TARGET))), {"all": POSTERIOR.rows}
-
-    def chain(key):
-        def step(state, key):
-            state, info = kernel.step(key, state, batch, Tuning(jnp.ones(()), None))
-            return state, info["bright"]
-
-        return jax.lax.scan(step, kernel.init(theta, batch), jax.random.split(key, steps))[1]
-
-    bright = quickly_compiled(jax.vmap(chain))(jax.random.split(jax.random.key(0), chains))
+    bound, theta = UNTUNED, jnp.array([1.5, -1.5])
+    kernel = kind(**vars(FireflyMC(bound, proposal=STAY, temperature=temperature, brighten=0.3).kernel(TARGET)))
+    starts, tuning = np.tile(theta, (16, 1)), Tuning(jnp.ones(()), None)
+    _, kept = walk(kernel, POSTERIOR, starts, tuning, steps=1000, skip=20, keep=("bright",))
     gaps = log_likelihood_of_all(theta) - bound_of_all(bound, theta)
-    return distance(bright, float(np.sum(1 - np.exp(-gaps / temperature))))
+    return distance_of_means(kept["bright"], float(np.sum(1 - np.exp(-gaps / temperature))))
 
 
 def log_likelihood_of_all(theta, data=DATA):
@@ -218,11 +214,18 @@ def test_log_odds_of_small_and_large_gaps():
     assert firefly.log_odds(jnp.asarray([0.0, -1.0])).tolist() == [-math.inf, -math.inf]
 
 
-def first_steps(sampler, steps=20, kind=FireflyKernel):
+@cache
+def one_step(kind, brighten, capacity, bound):
+    """A kernel and its step, compiled."""
+    kernel = kind(**vars(FireflyMC(bound, brighten=brighten, capacity=capacity).kernel(TARGET)))
+    return kernel, quickly_compiled(kernel.step)
+
+
+def first_steps(steps=20, kind=FireflyKernel, brighten=0.1, capacity=N, bound=UNTUNED):
     """States and infos of a few steps."""
-    kernel, theta = kind(**vars(sampler.kernel(TARGET))), jnp.asarray(MAP, jnp.float32)
+    kernel, step = one_step(kind, brighten, capacity, bound)
     batch, tuning = {"all": POSTERIOR.rows}, Tuning(jnp.asarray(0.3), None)
-    step, state = quickly_compiled(kernel.step), kernel.init(theta, batch)
+    state = kernel.init(jnp.asarray(MAP, jnp.float32), batch)
     for key in jax.random.split(jax.random.key(0), steps):
         after, info = step(key, state, batch, tuning)
         yield state, after, info
@@ -232,16 +235,15 @@ def first_steps(sampler, steps=20, kind=FireflyKernel):
 @pytest.mark.parametrize(("brighten", "dark_rows_read"), [(1e-6, 0), (1 - 1e-6, 1)])
 def test_the_rows_read_are_the_bright_ones_and_the_picked_dark_ones(brighten, dark_rows_read):
     # So small a probability picks no dark row in 20 steps, so large a one picks them all.
-    for before, after, info in first_steps(FireflyMC(JaakkolaJordan.untuned(X, Y), brighten=brighten)):
+    for before, after, info in first_steps(brighten=brighten):
         bright = int(before.bright.sum())
         assert int(info["data_touched"]) == bright + dark_rows_read * (N - bright)
         assert int(info["bright"]) == int(after.bright.sum())
 
 
 def error_of_gaps(kind):
-    bound = JaakkolaJordan.untuned(X, Y)
-    for _, after, _ in first_steps(FireflyMC(bound), kind=kind):
-        gaps = log_likelihood_of_all(after.theta) - bound_of_all(bound, after.theta)
+    for _, after, _ in first_steps(kind=kind):
+        gaps = log_likelihood_of_all(after.theta) - bound_of_all(UNTUNED, after.theta)
         yield np.max(np.abs(after.gaps - gaps)[after.bright], initial=0)
 
 
@@ -254,17 +256,16 @@ def test_remembered_gaps_are_those_of_the_state():
 def test_dark_rows_are_picked_with_their_probability():
     picked = [
         (int(info["data_touched"]) - int(before.bright.sum())) / (N - int(before.bright.sum()))
-        for before, _, info in first_steps(FireflyMC(JaakkolaJordan.untuned(X, Y), brighten=0.1), steps=500)
+        for before, _, info in first_steps(steps=500)
     ]
     # 500 steps of about 190 rows.
     assert abs(np.mean(picked) - 0.1) < LIMIT * math.sqrt(0.1 * 0.9 / (500 * 190))
 
 
 def test_what_does_not_fit_is_refused_and_counted():
-    sampler = FireflyMC(JaakkolaJordan.untuned(X, Y), capacity=8, proposal=WALK)  # 11 rows are bright on average
-    tree = mintmc.sample(POSTERIOR, sampler, init=MAP, draws=500, warmup=0, chains=1, progress=False)
-    assert tree.sample_stats["overflows"].mean() > 0.1
-    assert tree.sample_stats["bright"].max() <= 8
+    steps = list(first_steps(200, capacity=8))  # 11 rows are bright on average
+    assert np.mean([info["overflows"] for _, _, info in steps]) > 0.1
+    assert max(info["bright"] for _, _, info in steps) <= 8
 
 
 class RisingBound(JaakkolaJordan):
@@ -278,11 +279,11 @@ class RisingBound(JaakkolaJordan):
 
 
 def test_a_violated_bound_is_counted():
-    sampler = FireflyMC(RisingBound(**vars(JaakkolaJordan.untuned(X, Y))), proposal=WALK)
-    tree = mintmc.sample(POSTERIOR, sampler, init=MAP, draws=500, warmup=0, chains=1, progress=False)
-    assert tree.sample_stats["bound_violations"].sum() > 0
+    rising = RisingBound(**vars(UNTUNED))
+    assert sum(int(info["bound_violations"]) for _, _, info in first_steps(100, bound=rising)) > 0
 
 
+@pytest.mark.slow
 def test_a_tuned_bound_reads_few_rows():
     n = 5000
     data = logistic_data(n, theta=(4.0, -3.0))

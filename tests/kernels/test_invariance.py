@@ -13,10 +13,9 @@ import pytest
 
 import mintmc
 from mintmc.acceptance.base import log_uniform
-from mintmc.data import Uniform
 from mintmc.kernels.metropolis import MetropolisKernel
 from mintmc.proposals import Tuning
-from truth import LIMIT, apply_kernel, gaussian_data, gaussian_log_likelihood
+from truth import LIMIT, apply_kernel, gaussian_data, gaussian_log_likelihood, mostly_slow
 
 N_EFF, M, STATES = 100, 200, 40_000
 MANY = mintmc.Posterior(gaussian_log_likelihood, gaussian_data(20_000))  # for batches
@@ -61,8 +60,7 @@ def worst_distance(sampler, kind=MetropolisKernel, steps=4, step_size=0.15, post
     # Exact moments of the starting sample, so that only what the kernel adds is judged.
     z = (z - z.mean()) / z.std()
     tuning = Tuning(jnp.asarray(step_size), None)
-    # Uniform subsets: slices of one fixed shuffle would be only n/m different batches.
-    ends = apply_kernel(kernel, Uniform(posterior.n), posterior.rows, z / np.sqrt(precision), tuning, steps, seed=11)
+    ends = apply_kernel(kernel, posterior, z / np.sqrt(precision), tuning, steps, seed=11)
     ends = ends[:, 0].astype(float) * np.sqrt(precision)
     deviations = [ends.mean() / 1, (np.mean(ends**2) - 1) / np.sqrt(2), (np.mean(ends**4) - 3) / np.sqrt(96)]
     return float(np.max(np.abs(deviations)) * np.sqrt(STATES))
@@ -72,6 +70,7 @@ def mint(**settings):
     return mintmc.MINT(**({"batch_size": M, "temperature": TEMPERATURE} | settings))
 
 
+QUICK = ("full random walk", "full Langevin", "full Hamiltonian", "MINT random walk", "MINT Langevin")
 RIGHT = {
     "full random walk": mintmc.MetropolisHastings(mintmc.RandomWalk(), temperature=FULL_TEMPERATURE),
     "full Langevin": mintmc.MetropolisHastings(mintmc.Langevin(), temperature=FULL_TEMPERATURE),
@@ -84,7 +83,7 @@ RIGHT = {
 }
 
 
-@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("name", mostly_slow(RIGHT, *QUICK))
 def test_the_target_is_invariant(name):
     assert worst_distance(RIGHT[name]) < LIMIT
 
@@ -100,12 +99,14 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize(
+    "name", mostly_slow(BROKEN, "wrong n_eff", "wrong n_eff, full", "no reverse density, full", "no penalty")
+)
 def test_a_broken_twin_is_caught(name):
     assert worst_distance(BROKEN[name], steps=6) > LIMIT
 
 
-@pytest.mark.parametrize("name", ["MINT random walk", "full random walk"])
+@pytest.mark.parametrize("name", mostly_slow(["MINT random walk", "full random walk"], "full random walk"))
 def test_a_key_used_twice_is_caught(name):
     assert worst_distance(RIGHT[name], KeyUsedTwice, steps=6) > LIMIT
 
@@ -134,16 +135,20 @@ def with_prior(jacobian_in_the_prior=False):
     ]
 
 
-@pytest.mark.parametrize("name", LIKELIHOOD)
+WITH_PRIOR = with_prior()
+
+
+@pytest.mark.parametrize("name", mostly_slow(LIKELIHOOD, "full Langevin", "full random walk, posterior"))
 def test_what_is_not_tempered_stays_as_it_is(name):
     sampler, precision = LIKELIHOOD[name]
-    assert worst_distance(sampler, posteriors=with_prior(), precision=precision) < LIMIT
+    assert worst_distance(sampler, posteriors=WITH_PRIOR, precision=precision) < LIMIT
 
 
-def test_a_tempered_prior_is_caught():
-    sampler, precision = LIKELIHOOD["MINT Langevin"]
+@pytest.mark.parametrize("name", mostly_slow(["full Langevin", "MINT Langevin"], "full Langevin"))
+def test_a_tempered_prior_is_caught(name):
+    sampler, precision = LIKELIHOOD[name]
     sampler = replace(sampler, temper="posterior")
-    assert worst_distance(sampler, posteriors=with_prior(), precision=precision) > LIMIT
+    assert worst_distance(sampler, posteriors=WITH_PRIOR, precision=precision) > LIMIT
 
 
 def test_a_tempered_jacobian_is_caught():
@@ -169,7 +174,7 @@ def rates_distance(jacobian_in_the_prior):
     eta = np.log(np.random.default_rng(1).gamma(shape, 1 / rate, size=(STATES, 1))).astype(np.float32)
     kernel = mintmc.MetropolisHastings(temperature=temperature).kernel(posterior.flat(0.0))
     tuning = Tuning(jnp.asarray(1.0), None)
-    ends = np.exp(apply_kernel(kernel, Uniform(10), posterior.rows, eta, tuning, steps=6, seed=3).astype(float))
+    ends = np.exp(apply_kernel(kernel, posterior, eta, tuning, steps=6, seed=3).astype(float))
     return abs(ends.mean() - shape / rate) / (np.sqrt(shape) / rate) * np.sqrt(STATES)
 
 

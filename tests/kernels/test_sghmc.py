@@ -15,8 +15,21 @@ from mintmc.energy import Tempered
 from mintmc.kernels.schedule import Polynomial
 from mintmc.kernels.sghmc import SGHMCKernel
 from mintmc.samplers.stochastic_gradient import SGHMC, SGLD
-from stochastic import GAUSS, N, X, gradient_noise, linear_update, run, stationary_covariance, theta_of
-from truth import LIMIT, distance, gaussian_log_likelihood
+from stochastic import (
+    GAUSS,
+    N,
+    X,
+    gradient_noise,
+    kernel_of,
+    linear_update,
+    positions,
+    run,
+    stationary_covariance,
+    theta_of,
+    tied_means,
+    twin_of,
+)
+from truth import LIMIT, distance, distance_of_means, gaussian_log_likelihood
 
 
 def moments_of(theta, step):
@@ -26,18 +39,17 @@ def moments_of(theta, step):
     return theta**2, theta * momentum, momentum**2
 
 
-def worst_distance(tree, step, covariance):
+def worst_distance(kernel, covariance):
     exact = covariance[0, 0], covariance[0, 1], covariance[1, 1]
-    return max(distance(f, e) for f, e in zip(moments_of(theta_of(tree), step), exact, strict=True))
+    found = moments_of(positions(kernel)[..., 0], kernel.step_size)
+    return max(distance_of_means(f, e) for f, e in zip(found, exact, strict=True))
 
 
 def setting(m, temperature, step, friction, share):
-    """A sampler, and the covariance that its draws must have; ``share`` of the gradient noise is corrected for."""
+    """A kernel, and the covariance that its draws must have; ``share`` of the gradient noise is corrected for."""
     precision, noise = N / temperature, gradient_noise(X, m, temperature)
-    sampler = SGHMC(
-        m, step_size=step, friction=friction, noise_estimate=share * noise, temperature=temperature, batching="uniform"
-    )
-    return sampler, stationary_covariance(step, friction, precision, noise, share * noise)
+    sampler = SGHMC(m, step_size=step, friction=friction, noise_estimate=share * noise, temperature=temperature)
+    return kernel_of(sampler), stationary_covariance(step, friction, precision, noise, share * noise)
 
 
 CASES = {
@@ -54,8 +66,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_stationary_law_is_the_lyapunov_solution(name):
-    sampler, covariance = setting(*CASES[name])
-    assert worst_distance(run(sampler), sampler.step_size, covariance) < LIMIT
+    assert worst_distance(*setting(*CASES[name])) < LIMIT
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -71,7 +82,7 @@ def test_noise_that_is_ignored_heats():
     # With the noise known the variance is 1.5% too large, ignored 78%.
     ignored, _ = setting(*CASES["batches, noise ignored"])
     _, covariance = setting(*CASES["batches, noise known"])
-    assert worst_distance(run(ignored), ignored.step_size, covariance) > LIMIT
+    assert worst_distance(ignored, covariance) > LIMIT
 
 
 @pytest.mark.parametrize("every", [1, 7])
@@ -86,24 +97,24 @@ def test_resampled_momentum(every):
         for _ in range(every):
             covariance = matrix @ covariance @ matrix.T + pushed
             phases.append(covariance)
-    tree = run(SGHMC(m, step_size=step, friction=friction, resample_every=every, batching="uniform"))
-    assert worst_distance(tree, step, np.mean(phases, axis=0)) < LIMIT
+    kernel = kernel_of(SGHMC(m, step_size=step, friction=friction, resample_every=every))
+    assert worst_distance(kernel, np.mean(phases, axis=0)) < LIMIT
     # It is not what it would be without.
-    never = stationary_covariance(step, friction, N, noise, 0.0)
-    assert worst_distance(tree, step, never) > LIMIT
+    assert worst_distance(kernel, stationary_covariance(step, friction, N, noise, 0.0)) > LIMIT
 
 
 def test_with_all_friction_it_is_sgld():
     # eps C = 1 leaves no momentum: theta <- theta + eps^2 g + N(0, 2 eps^2), SGLD of step 2 eps^2, path by path.
-    step = 0.02
-    vector, target, batch = jnp.zeros(1), GAUSS.flat(0.0), {"gradient": GAUSS.rows[:50]}
-    with_momentum = SGHMC(50, step_size=step, friction=1 / step).kernel(target)
-    without = SGLD(50, step_size=2 * step**2).kernel(target)
-    state, other = with_momentum.init(vector, batch), without.init(vector, batch)
+    step, batch = 0.02, {"gradient": GAUSS.rows[:50]}
+    with_momentum, without = (
+        kernel_of(sampler)
+        for sampler in (SGHMC(50, step_size=step, friction=1 / step), SGLD(50, step_size=2 * step**2))
+    )
+    state, other = with_momentum.init(jnp.zeros(1), batch), without.init(jnp.zeros(1), batch)
     for t in range(5):
-        noise = with_momentum.randomness(jax.random.key(t))
-        state, _ = with_momentum.advance(noise, state, batch, None)
-        other, _ = without.advance(noise.push, other, batch, None)
+        randomness = with_momentum.randomness(jax.random.key(t))
+        state, _ = with_momentum.advance(randomness, state, batch, None)
+        other, _ = without.advance(randomness.push, other, batch, None)
         np.testing.assert_allclose(state.theta, other.theta, rtol=1e-4)  # float32 differences of larger numbers
 
 
@@ -119,8 +130,8 @@ class HalvedNoise(SGHMCKernel):
     """Broken: N(0, eps (C - B)), the factor 2 forgotten."""
 
     def randomness(self, key):
-        numbers = super().randomness(key)
-        return numbers._replace(push=numbers.push / np.sqrt(2))
+        randomness = super().randomness(key)
+        return randomness._replace(push=randomness.push / np.sqrt(2))
 
 
 class PositionBeforeMomentum(SGHMCKernel):
@@ -131,40 +142,19 @@ class PositionBeforeMomentum(SGHMCKernel):
         return after._replace(theta=state.theta + self.step_size * state.momentum), info
 
 
-def halved_noise(kernel):
-    return HalvedNoise(**vars(kernel))
+BROKEN = {
+    "half of the noise": lambda kernel: twin_of(kernel, HalvedNoise),
+    "C + B for C - B": lambda kernel: replace(kernel, noise_estimate=-kernel.noise_estimate),
+    "B = V/2, without eps": lambda kernel: replace(kernel, noise_estimate=kernel.noise_estimate / 0.01),
+    "no n/m": lambda kernel: replace(kernel, target=SumOfTheBatch(**vars(kernel.target))),
+    "position before momentum": lambda kernel: twin_of(kernel, PositionBeforeMomentum),
+}
 
 
-def noise_added_instead(kernel):
-    """Broken: C + B for C - B."""
-    return replace(kernel, noise_estimate=-kernel.noise_estimate)
-
-
-def noise_as_large_as_its_variance(kernel):
-    """Broken: B = V/2, without eps."""
-    return replace(kernel, noise_estimate=kernel.noise_estimate / 0.01)
-
-
-def no_scaling(kernel):
-    target = kernel.target
-    return replace(kernel, target=SumOfTheBatch(target.model, target.temperature, target.temper))
-
-
-def position_before_momentum(kernel):
-    return PositionBeforeMomentum(**vars(kernel))
-
-
-BROKEN = [halved_noise, noise_added_instead, noise_as_large_as_its_variance, no_scaling, position_before_momentum]
-
-
-@pytest.mark.parametrize("twin", BROKEN)
-def test_a_broken_twin_is_caught(twin, monkeypatch):
-    build = SGHMC.kernel
-    monkeypatch.setattr(SGHMC, "kernel", lambda sampler, target: twin(build(sampler, target)))
-    sampler, covariance = setting(*CASES["batches, noise known"])
-    # A posterior of its own: what was compiled for another is right.
-    tree = run(sampler, mintmc.Posterior(gaussian_log_likelihood, X))
-    assert worst_distance(tree, sampler.step_size, covariance) > LIMIT
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_twin_is_caught(name):
+    kernel, covariance = setting(*CASES["batches, noise known"])
+    assert worst_distance(BROKEN[name](kernel), covariance) > LIMIT
 
 
 def test_params_may_be_a_tree_and_noise_a_vector():
@@ -176,11 +166,14 @@ def test_params_may_be_a_tree_and_noise_a_vector():
     m, step, friction = 100, 0.005, 100.0
     # The gradient for b is 4 (y - b) a row.
     noise = np.array([gradient_noise(scale * X, m) for scale in (1.0, 4.0, 2.0)])
-    sampler = SGHMC(m, step_size=step, friction=friction, noise_estimate=noise, batching="uniform")
-    tree = run(sampler, mintmc.Posterior(log_likelihood, data), init={"a": 0.0, "b": np.zeros(2)})
-    columns = [theta_of(tree, "a"), *np.moveaxis(theta_of(tree, "b"), -1, 0)]
-    for column, precision, v in zip(columns, (N, 4 * N, 4 * N), noise, strict=True):
-        assert distance(column**2, stationary_covariance(step, friction, precision, v, v)[0, 0]) < LIMIT
+    posterior = mintmc.Posterior(log_likelihood, data)
+    kernel = kernel_of(
+        SGHMC(m, step_size=step, friction=friction, noise_estimate=noise), posterior, {"a": 0.0, "b": np.zeros(2)}
+    )
+    theta = positions(kernel, posterior)
+    for i, (precision, v) in enumerate(zip((N, 4 * N, 4 * N), noise, strict=True)):
+        exact = stationary_covariance(step, friction, precision, v, v)[0, 0]
+        assert distance_of_means(theta[..., i] ** 2, exact) < LIMIT
 
 
 @pytest.mark.parametrize("temper", ["posterior", "likelihood"])
@@ -189,17 +182,12 @@ def test_prior_and_likelihood_are_tempered_as_asked(temper):
     posterior = mintmc.Posterior(gaussian_log_likelihood, X, lambda mean: -0.5 * prior_precision * mean**2)
     precision = N / temperature + prior_precision * (1 / temperature if temper == "posterior" else 1.0)
     noise = gradient_noise(X, m, temperature)
-    sampler = SGHMC(
-        m,
-        step_size=step,
-        friction=friction,
-        noise_estimate=noise,
-        temperature=temperature,
-        temper=temper,
-        batching="uniform",
+    kernel = kernel_of(
+        SGHMC(m, step_size=step, friction=friction, noise_estimate=noise, temperature=temperature, temper=temper),
+        posterior,
     )
     covariance = stationary_covariance(step, friction, precision, noise, noise)
-    assert distance(theta_of(run(sampler, posterior)) ** 2, covariance[0, 0]) < LIMIT
+    assert distance_of_means(positions(kernel, posterior)[..., 0] ** 2, covariance[0, 0]) < LIMIT
 
 
 def test_decreasing_steps():
@@ -217,26 +205,23 @@ def test_decreasing_steps():
         variances.append(covariance[0, 0])
     recorded = tree.sample_stats["step_size"].values
     np.testing.assert_allclose(recorded[0], steps[warmup:], rtol=1e-5)
-    averages = np.average(theta_of(tree, skip=0) ** 2, weights=recorded, axis=1)  # one for each chain: independent
+    averages = np.average(theta_of(tree) ** 2, weights=recorded, axis=1)  # one for each chain: independent
     assert distance(averages[None], np.average(variances[warmup:], weights=steps[warmup:])) < LIMIT
 
 
 def test_it_stays_in_the_mode_where_it_starts():
-    # Tied means (Welling & Teh): modes at (0, 1) and (1, -1), with a barrier of about 40 at n = 10,000.
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=10_000) * np.sqrt(2) + (rng.random(10_000) < 0.5)
-
-    def log_likelihood(t, x):
-        return jnp.logaddexp(-((x - t[0]) ** 2) / 4, -((x - t[0] - t[1]) ** 2) / 4)
-
-    posterior = mintmc.Posterior(log_likelihood, x, lambda t: -(t[0] ** 2) / 20 - t[1] ** 2 / 2)
-    starts = mintmc.PerChain(np.array([[0.0, 1.0], [1.0, -1.0]]))
-    settings = {"init": starts, "chains": 2, "draws": 10_000}
-    cold = theta_of(run(SGHMC(100, step_size=3e-3, friction=50.0), posterior, **settings))[..., 1]
+    # At T = 1000 nothing is left of the barrier.
+    posterior, starts = tied_means(), np.array([[0.0, 1.0], [1.0, -1.0]])
+    settings = {"posterior": posterior, "start": starts, "chains": 2, "steps": 10_000}
+    cold, hot = (
+        positions(kernel_of(sampler, posterior, np.zeros(2)), **settings)[..., 1]
+        for sampler in (
+            SGHMC(100, step_size=3e-3, friction=50.0),
+            SGHMC(100, step_size=0.1, friction=1.0, temperature=1000.0),
+        )
+    )
     assert (cold[0] > 0).all()
     assert (cold[1] < 0).all()
-    # At T = 1000 nothing is left of the barrier.
-    hot = theta_of(run(SGHMC(100, step_size=0.1, friction=1.0, temperature=1000.0), posterior, **settings))[..., 1]
     assert ((hot > 0).mean(axis=1) > 0.2).all()
     assert ((hot < 0).mean(axis=1) > 0.2).all()
 
@@ -255,17 +240,17 @@ def test_what_is_recorded():
 def test_a_step_that_diverges_is_kept_back_and_counted():
     tree = run(SGHMC(10, step_size=0.2, friction=1.0), draws=200)  # eps^2 H = 20, stable below 4 - 2 eps C
     accepted = tree.sample_stats["accepted"].values
-    assert np.isfinite(theta_of(tree, skip=0)).all()
+    assert np.isfinite(theta_of(tree)).all()
     assert accepted[:, 0].all()
     assert not accepted[:, -1].any()
     assert tree.attrs["undefined_moves"] == (~accepted).sum()
 
 
 def test_an_undefined_step_keeps_position_and_momentum():
-    vector, posterior = jnp.zeros(1), mintmc.Posterior(lambda t, x: jnp.where(x > 0, jnp.nan, 1.0) * t, X)
-    kernel = SGHMC(1, step_size=0.1, friction=1.0, resample_every=1).kernel(posterior.flat(0.0))
+    posterior = mintmc.Posterior(lambda t, x: jnp.where(x > 0, jnp.nan, 1.0) * t, X)
+    kernel = kernel_of(SGHMC(1, step_size=0.1, friction=1.0, resample_every=1), posterior)
     fine, bad = {"gradient": jnp.array([-1.0])}, {"gradient": jnp.array([1.0])}
-    first, info = kernel.step(jax.random.key(0), kernel.init(vector, fine), fine, None)
+    first, info = kernel.step(jax.random.key(0), kernel.init(jnp.zeros(1), fine), fine, None)
     assert info["is_defined"]
     second, info = kernel.step(jax.random.key(1), first, bad, None)
     assert not info["is_defined"]

@@ -6,8 +6,8 @@ import scipy.stats
 
 import mintmc
 from mintmc.samplers.stochastic_gradient import SGHMC
-from stochastic import run, stationary_covariance, theta_of
-from truth import LIMIT, distance
+from stochastic import kernel_of, positions, stationary_covariance
+from truth import LIMIT, distance_of_means
 
 # Figure 1 of Chen, Fox & Guestrin: U = -2 x^2 + x^4, gradient noise N(0, 4), C = 3, eps = .1.
 STEP, FRICTION, NOISE = 0.1, 3.0, 4.0
@@ -17,6 +17,9 @@ def double_well():
     """The prior is the target; a row z adds z theta, with sum z = 0, and a single row a noise of variance 4."""
     z = scipy.stats.norm.ppf((np.arange(2000) + 0.5) / 2000)
     return mintmc.Posterior(lambda t, z: z * t, z * np.sqrt(NOISE / z.var()) / len(z), lambda t: 2 * t**2 - t**4)
+
+
+WELL = double_well()
 
 
 def well_slope(x):
@@ -85,11 +88,11 @@ def test_the_bias_on_the_double_well_is_what_is_documented(laws):
 
 @pytest.mark.parametrize("estimate", [NOISE, 0.0])
 def test_figure_1_the_double_well(laws, estimate):
-    sampler = SGHMC(1, step_size=STEP, friction=FRICTION, noise_estimate=estimate, batching="uniform")
-    theta = theta_of(run(sampler, double_well(), draws=60_000, thin=4))
+    kernel = kernel_of(SGHMC(1, step_size=STEP, friction=FRICTION, noise_estimate=estimate), WELL)
+    theta = positions(kernel, WELL, chains=256, steps=4000)[..., 0]
     for f in (np.square, virial, on_the_barrier):
         x, law = laws[estimate]
-        assert distance(f(theta), law @ f(x)) < LIMIT
+        assert distance_of_means(f(theta), law @ f(x)) < LIMIT
     # Known and ignored noise can be told apart.
     x, law = laws[NOISE - estimate]
-    assert distance(virial(theta), law @ virial(x)) > LIMIT
+    assert distance_of_means(virial(theta), law @ virial(x)) > LIMIT

@@ -17,8 +17,8 @@ from mintmc.energy import Tempered
 from mintmc.kernels.schedule import Polynomial
 from mintmc.kernels.sgld import SGLDKernel
 from mintmc.samplers.stochastic_gradient import SGLD
-from stochastic import GAUSS, N, X, gradient_noise, run, theta_of
-from truth import LIMIT, distance, gaussian_log_likelihood
+from stochastic import GAUSS, N, X, gradient_noise, kernel_of, positions, run, theta_of, tied_means, twin_of
+from truth import LIMIT, distance, distance_of_means, gaussian_log_likelihood
 
 
 def stationary_variance(step, precision, noise=0.0):
@@ -26,11 +26,11 @@ def stationary_variance(step, precision, noise=0.0):
 
 
 def setting(m, temperature, step_times_precision):
-    """A sampler, and the variance that its draws must have. Uniform batches are exactly independent."""
+    """A kernel, and the variance that its draws must have."""
     precision = N / temperature
     step = step_times_precision / precision
     exact = stationary_variance(step, precision, gradient_noise(X, m, temperature))
-    return SGLD(m, step_size=step, temperature=temperature, batching="uniform"), exact
+    return kernel_of(SGLD(m, step_size=step, temperature=temperature)), exact
 
 
 CASES = {
@@ -45,12 +45,12 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_stationary_law_is_the_closed_form(name):
-    sampler, exact = setting(*CASES[name])
-    theta = theta_of(run(sampler))
-    assert distance(theta, 0.0) < LIMIT
-    assert distance(theta**2, exact) < LIMIT
+    kernel, exact = setting(*CASES[name])
+    theta = positions(kernel)[..., 0]
+    assert distance_of_means(theta, 0.0) < LIMIT
+    assert distance_of_means(theta**2, exact) < LIMIT
     # The documented bias: at this step it is far from the target, and the test can tell.
-    assert distance(theta**2, sampler.temperature / N) > LIMIT
+    assert distance_of_means(theta**2, kernel.target.temperature / N) > LIMIT
 
 
 @dataclass(frozen=True)
@@ -92,21 +92,12 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_twin_is_caught(name, monkeypatch):
-    kind, broken = BROKEN[name]
-    build = SGLD.kernel
-
-    def kernel(sampler, target):
-        right = build(sampler, target)
-        tempered = kind(right.target.model, right.target.temperature, right.target.temper)
-        return broken(**vars(right) | {"target": tempered})
-
-    monkeypatch.setattr(SGLD, "kernel", kernel)
+def test_a_broken_twin_is_caught(name):
+    target, kind = BROKEN[name]
     # Not "batches": there twice the drift makes up for itself, for it doubles the noise of the gradient too.
-    sampler, exact = setting(*CASES["batches, hot"])
-    # A posterior of its own: what was compiled for another is right.
-    posterior = mintmc.Posterior(gaussian_log_likelihood, X)
-    assert distance(theta_of(run(sampler, posterior)) ** 2, exact) > LIMIT
+    kernel, exact = setting(*CASES["batches, hot"])
+    kernel = twin_of(replace(kernel, target=target(**vars(kernel.target))), kind)
+    assert distance_of_means(positions(kernel)[..., 0] ** 2, exact) > LIMIT
 
 
 @pytest.mark.parametrize("temper", ["posterior", "likelihood"])
@@ -115,16 +106,15 @@ def test_prior_and_likelihood_are_tempered_as_asked(temper):
     posterior = mintmc.Posterior(gaussian_log_likelihood, X, lambda mean: -0.5 * prior_precision * mean**2)
     weight = 1 / temperature if temper == "posterior" else 1.0
     precision = N / temperature + weight * prior_precision  # 70 or 250
-    sampler = SGLD(m, step_size=0.2 / precision, temperature=temperature, temper=temper, batching="uniform")
-    theta = theta_of(run(sampler, posterior))
-    assert (
-        distance(theta**2, stationary_variance(0.2 / precision, precision, gradient_noise(X, m, temperature))) < LIMIT
-    )
+    kernel = kernel_of(SGLD(m, step_size=0.2 / precision, temperature=temperature, temper=temper), posterior)
+    theta = positions(kernel, posterior)[..., 0]
+    exact = stationary_variance(0.2 / precision, precision, gradient_noise(X, m, temperature))
+    assert distance_of_means(theta**2, exact) < LIMIT
 
 
 def test_a_small_step_on_all_data_comes_near_the_target():
-    sampler, _ = setting(N, 1.0, 0.02)  # bias 0.5%
-    assert distance(theta_of(run(sampler)) ** 2, 1 / N) < LIMIT
+    kernel, _ = setting(N, 1.0, 0.02)  # bias 0.5%
+    assert distance_of_means(positions(kernel)[..., 0] ** 2, 1 / N) < LIMIT
 
 
 def test_weighted_averages_of_decreasing_steps():
@@ -141,7 +131,7 @@ def test_weighted_averages_of_decreasing_steps():
         variance = (1 - step * N / 2) ** 2 * variance + step + step**2 * gradient_noise(X, m) / 4
         variances.append(variance)
     expected = np.average(variances[warmup:], weights=steps[warmup:])
-    averages = np.average(theta_of(tree, skip=0) ** 2, weights=recorded, axis=1)  # one for each chain: independent
+    averages = np.average(theta_of(tree) ** 2, weights=recorded, axis=1)  # one for each chain: independent
     assert distance(averages[None], expected) < LIMIT
     # An order of magnitude nearer to the target than the law of the first step, and not there yet.
     first = stationary_variance(steps[0], N, gradient_noise(X, m))
@@ -159,19 +149,19 @@ def correlated():
 def test_a_covariance_as_preconditioner_makes_all_directions_alike():
     posterior, precision = correlated()
     sampler = SGLD(N, step_size=0.5, preconditioner=np.linalg.inv(precision))
-    theta = theta_of(run(sampler, posterior, init=np.zeros(2)))
+    theta = positions(kernel_of(sampler, posterior, np.zeros(2)), posterior)
     # Whitened, H = 1 in both directions.
     for direction in np.linalg.cholesky(precision).T:
-        assert distance((theta @ direction) ** 2, stationary_variance(0.5, 1.0)) < LIMIT
+        assert distance_of_means((theta @ direction) ** 2, stationary_variance(0.5, 1.0)) < LIMIT
 
 
 def test_variances_as_preconditioner():
     scales = np.array([1.0, 30.0])
     posterior = mintmc.Posterior(lambda t, x: -0.5 * jnp.sum(((x - t) / scales) ** 2), np.stack([X, X], axis=1))
     sampler = SGLD(N, step_size=0.5, preconditioner=scales**2 / N)
-    theta = theta_of(run(sampler, posterior, init=np.zeros(2)))
+    theta = positions(kernel_of(sampler, posterior, np.zeros(2)), posterior)
     for i in range(2):
-        assert distance(theta[..., i] ** 2, scales[i] ** 2 / N * stationary_variance(0.5, 1.0)) < LIMIT
+        assert distance_of_means(theta[..., i] ** 2, scales[i] ** 2 / N * stationary_variance(0.5, 1.0)) < LIMIT
 
 
 def test_params_may_be_a_tree():
@@ -181,35 +171,24 @@ def test_params_may_be_a_tree():
         return -0.5 * (row["x"] - p["a"]) ** 2 - 2.0 * jnp.sum((row["y"] - p["b"]) ** 2)
 
     m, step = 100, 0.3 / (4 * N)
-    sampler = SGLD(m, step_size=step, batching="uniform")
-    tree = run(sampler, mintmc.Posterior(log_likelihood, data), init={"a": 0.0, "b": np.zeros(2)})
-    assert distance(theta_of(tree, "a") ** 2, stationary_variance(step, N, gradient_noise(X, m))) < LIMIT
-    for i, scale in enumerate([1.0, 2.0]):
-        # The gradient for b is 4 (y - b) a row.
-        exact = stationary_variance(step, 4 * N, gradient_noise(4 * scale * X, m))
-        assert distance(theta_of(tree, "b")[..., i] ** 2, exact) < LIMIT
-
-
-def tied_means(n):
-    """Welling & Teh: x ~ N(a, 2)/2 + N(a + b, 2)/2 with modes at (0, 1) and (1, -1)."""
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=n) * np.sqrt(2) + (rng.random(n) < 0.5)
-
-    def log_likelihood(t, x):
-        return jnp.logaddexp(-((x - t[0]) ** 2) / 4, -((x - t[0] - t[1]) ** 2) / 4)
-
-    return mintmc.Posterior(log_likelihood, x, lambda t: -(t[0] ** 2) / 20 - t[1] ** 2 / 2)
+    posterior = mintmc.Posterior(log_likelihood, data)
+    theta = positions(kernel_of(SGLD(m, step_size=step), posterior, {"a": 0.0, "b": np.zeros(2)}), posterior)
+    # The gradient for b is 4 (y - b) a row.
+    for i, (precision, scale) in enumerate([(N, 1.0), (4 * N, 4.0), (4 * N, 8.0)]):
+        exact = stationary_variance(step, precision, gradient_noise(scale * X, m))
+        assert distance_of_means(theta[..., i] ** 2, exact) < LIMIT
 
 
 def test_it_stays_in_the_mode_where_it_starts():
     # The barrier is about 40 at n = 10,000: exp(-40) a crossing. At T = 1000 nothing is left of it.
-    posterior = tied_means(10_000)
-    starts = mintmc.PerChain(np.array([[0.0, 1.0], [1.0, -1.0]]))
-    settings = {"init": starts, "chains": 2, "draws": 10_000}
-    cold = theta_of(run(SGLD(100, step_size=2e-5), posterior, **settings))[..., 1]
+    posterior, starts = tied_means(), np.array([[0.0, 1.0], [1.0, -1.0]])
+    settings = {"posterior": posterior, "start": starts, "chains": 2, "steps": 10_000}
+    cold, hot = (
+        positions(kernel_of(sampler, posterior, np.zeros(2)), **settings)[..., 1]
+        for sampler in (SGLD(100, step_size=2e-5), SGLD(100, step_size=2e-2, temperature=1000.0))
+    )
     assert (cold[0] > 0).all()
     assert (cold[1] < 0).all()
-    hot = theta_of(run(SGLD(100, step_size=2e-2, temperature=1000.0), posterior, **settings))[..., 1]
     assert ((hot > 0).mean(axis=1) > 0.2).all()
     assert ((hot < 0).mean(axis=1) > 0.2).all()
 
@@ -229,7 +208,7 @@ def test_what_is_recorded():
 def undefined(log_likelihood, step, **settings):
     tree = run(SGLD(10, step_size=step), mintmc.Posterior(log_likelihood, X), draws=200, **settings)
     accepted = tree.sample_stats["accepted"].values
-    assert np.isfinite(theta_of(tree, skip=0)).all()
+    assert np.isfinite(theta_of(tree)).all()
     assert tree.attrs["undefined_moves"] == (~accepted).sum()
     return tree, accepted
 
@@ -238,13 +217,13 @@ def test_a_step_that_diverges_is_kept_back_and_counted():
     tree, accepted = undefined(gaussian_log_likelihood, 10 / N)  # above 4/H: |theta| grows fourfold a step
     assert accepted[:, 0].all()
     assert not accepted[:, -1].any()
-    assert np.abs(theta_of(tree, skip=0)).max() > 1e30
+    assert np.abs(theta_of(tree)).max() > 1e30
 
 
 def test_an_undefined_gradient_is_kept_back_and_counted():
     # The gradient is undefined below 0, where it drives the chain.
     tree, accepted = undefined(lambda t, x: -jnp.sqrt(t) + 0 * x, 1e-4, init=0.1)
-    theta = theta_of(tree, skip=0)
+    theta = theta_of(tree)
     assert accepted[:, 0].all()
     assert not accepted[:, -1].any()
     later, before = ~accepted[:, 1:], theta[:, :-1]
@@ -253,16 +232,15 @@ def test_an_undefined_gradient_is_kept_back_and_counted():
 
 def test_the_clock_runs_on_when_a_step_is_undefined():
     schedule = Polynomial.between(1.0, 0.01, 100)
-    sampler = SGLD(10, step_size=schedule)
-    vector, kernel = jnp.zeros(1), sampler.kernel(mintmc.Posterior(lambda t, x: jnp.nan * t, X).flat(0.0))
-    batch = {"gradient": GAUSS.rows[:10]}
-    state = kernel.init(vector, batch)
+    kernel = kernel_of(SGLD(10, step_size=schedule), mintmc.Posterior(lambda t, x: jnp.nan * t, X))
+    batch, start = {"gradient": GAUSS.rows[:10]}, jnp.zeros(1)
+    state = kernel.init(start, batch)
     for t in range(3):
         state, info = kernel.step(jax.random.key(t), state, batch, None)
         np.testing.assert_allclose(info["step_size"], schedule.at(t), rtol=1e-5)
     assert int(state.time) == 3
     assert not info["is_defined"]
-    assert state.theta == vector
+    assert state.theta == start
 
 
 GOOD = SGLD(10, step_size=1e-3)
@@ -271,7 +249,11 @@ MISTAKES = {
     # name: (what to call, error, what the message says)
     "batch of none": (lambda: replace(GOOD, batch_size=0), ValueError, "batch_size must be at least 1, got 0"),
     "batch not whole": (lambda: replace(GOOD, batch_size=2.5), TypeError, "batch_size must be a whole number.*got 2.5"),
-    "batch above n": (lambda: run(SGLD(501, step_size=1e-3)), ValueError, r"batch_size must be in \[1, n=500\], got 5"),
+    "batch above n": (
+        lambda: run(SGLD(501, step_size=1e-3)),
+        ValueError,
+        r"batch_size must be in \[1, n=500\], got 501",
+    ),
     "step 0": (lambda: replace(GOOD, step_size=0.0), ValueError, r"step_size must be in \(0, inf\), got 0"),
     "step a word": (lambda: replace(GOOD, step_size="small"), TypeError, r"step_size must be a number.*got 'small'"),
     "step None": (lambda: replace(GOOD, step_size=None), TypeError, r"step_size must be a number.*got None"),

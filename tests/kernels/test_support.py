@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import mintmc
-from mintmc.data import Uniform, open_batches
+from mintmc.data import Uniform
 from mintmc.energy import Tempered
 from mintmc.ladder.reference import Reference
 from mintmc.proposals import Tuning
+from truth import fresh_batches, quickly_compiled
 
 X = np.random.default_rng(0).exponential(size=40).astype(np.float32)
 ROWS, KEYS = jnp.asarray(X), 64
@@ -48,23 +49,22 @@ SAMPLERS = {
 
 def one_step(posterior, sampler, start=3.0):
     """States and infos after one long step from ``start``, for many keys."""
-    target, vector = posterior.flat(start), jnp.array([start])
-    if hasattr(sampler, "ladder"):
-        reference = Reference.of(target, sampler.ladder, None, start, sampler.temper)
-        posterior, kernel = reference.target.posterior, sampler.kernel(reference)
+    target, step = posterior.flat(start), jnp.asarray(3.0)
+    if isinstance(sampler, mintmc.ParallelTempering):
+        reference = Reference.of(target, sampler.ladder, None, start, None)
+        target, kernel = reference.target, sampler.kernel(reference)
+        step = jnp.full(len(sampler.ladder), 3.0)
     else:
         kernel = sampler.kernel(target)
-    batching = Uniform(posterior.n)
-    tickets = {role: batching.ticket(jax.random.key(i)) for i, role in enumerate(kernel.batches)}
-    batch = open_batches(kernel.batches, batching, posterior.rows, tickets)
-    # From 3, a sixth of the steps of a walk lead below 0, and nearly all along the gradient.
-    step = jnp.full(len(sampler.ladder), 3.0) if hasattr(sampler, "ladder") else jnp.asarray(3.0)
+    theta = jnp.full(1, start)
+    batch = fresh_batches(jax.random.key(0), kernel, Uniform(target.n), target.posterior.rows)
 
+    # From 3, a sixth of the steps of a walk lead below 0, and nearly all along the gradient.
     def step_of(key):
-        state, info = kernel.step(key, kernel.init(vector, batch), batch, Tuning(step, None))
+        state, info = kernel.step(key, kernel.init(theta, batch), batch, Tuning(step, None))
         return kernel.position(state), info
 
-    return jax.jit(jax.vmap(step_of))(jax.random.split(jax.random.key(0), KEYS))
+    return quickly_compiled(jax.vmap(step_of))(jax.random.split(jax.random.key(0), KEYS))
 
 
 @pytest.mark.parametrize("name", SAMPLERS)

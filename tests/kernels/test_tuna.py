@@ -13,7 +13,7 @@ from mintmc import count
 from mintmc.kernels import tuna
 from mintmc.proposals import Tuning
 from mintmc.samplers.exact import TunaMH
-from truth import LIMIT, distance, quickly_compiled
+from truth import LIMIT, distance, distance_of_means, mostly_slow, walk
 
 # Two states of three factors: energies in both, and scales (times M = 1) that bound their differences.
 ENERGIES = np.array([[0.2, 1.0], [0.9, 0.1], [0.3, 0.8]])
@@ -62,20 +62,29 @@ def test_a_broken_twin_is_out_of_balance(name, monkeypatch):
     assert abs(imbalance()) > 0.01  # a thousand times the tolerance of the right one
 
 
-def flip(move=True):
-    return mintmc.Custom(lambda key, theta: 1 - theta if move else theta)
+TWO_STATES = mintmc.Posterior(lambda theta, row: -jnp.where(theta > 0.5, row[1], row[0]), ENERGIES)
+STAYS, LOST = 3, 10
+"""A state that is proposed again, and one from which no distance is known."""
 
 
-def two_states(here, repeats=40_000, move=True, temperature=1.0):
-    """Infos of many steps of the kernel from one of the two states."""
-    posterior = mintmc.Posterior(lambda theta, row: -jnp.where(theta > 0.5, row[1], row[0]), ENERGIES)
-    sampler = TunaMH(
-        SCALES, distance=lambda a, b: jnp.abs(a - b), chi=CHI, proposal=flip(move), temperature=temperature
-    )
-    theta, kernel = jnp.full((1,), float(here)), sampler.kernel(posterior.flat(0.0))
-    batch, tuning = {"all": posterior.rows}, Tuning(jnp.ones(()), None)
-    keys = jax.random.split(jax.random.key(here), repeats)
-    return quickly_compiled(jax.vmap(lambda key: kernel.step(key, kernel.init(theta, batch), batch, tuning)[1]))(keys)
+def flip(key, theta):
+    return jnp.where(theta == STAYS, theta, jnp.where(theta == LOST, theta + 1, 1 - theta))
+
+
+def state_distance(here, there):
+    return jnp.where(here == LOST, jnp.nan, jnp.abs(here - there))
+
+
+KEPT = ("accepted", "acceptance_rate", "is_defined", "data_touched", "kept", "bound_violations")
+
+
+def two_states(here, temperature=1.0):
+    """Infos of many first steps of the kernel from one of the two states (or of those above)."""
+    sampler = TunaMH(SCALES, distance=state_distance, chi=CHI, proposal=mintmc.Custom(flip), temperature=temperature)
+    starts = np.full((40_000, 1), float(here))
+    settings = {"tuning": Tuning(jnp.ones(()), None), "steps": 1, "skip": 0, "keep": KEPT, "seed": here}
+    theta, info = walk(sampler.kernel(TWO_STATES.flat(0.0)), TWO_STATES, starts, **settings)
+    return info | {"theta": theta, "data_touched": count.total(info["data_touched"])}
 
 
 @pytest.mark.parametrize(("here", "temperature"), [(0, 1.0), (1, 1.0), (1, 2.0)])
@@ -90,7 +99,7 @@ def test_the_kernel_accepts_as_often_as_the_series_says(here, temperature):
 
 def test_the_rows_read_are_poisson_and_both_ends_count():
     info = two_states(0)
-    touched = count.total(info["data_touched"])
+    touched = info["data_touched"]
     mean = SCALES.sum() + CHI * SCALES.sum() ** 2
     assert (touched % 2 == 0).all()
     assert (touched >= 2 * np.asarray(info["kept"])).all()
@@ -100,9 +109,15 @@ def test_the_rows_read_are_poisson_and_both_ends_count():
 
 
 def test_a_move_to_the_same_state_reads_nothing_and_is_accepted():
-    info = two_states(0, repeats=100, move=False)
-    assert int(count.total(info["data_touched"]).sum()) == 0
-    assert bool(info["accepted"].all())
+    info = two_states(STAYS)
+    assert int(info["data_touched"].sum()) == 0
+    assert info["accepted"].all()
+
+
+def test_a_distance_that_is_no_number_is_an_undefined_move():
+    info = two_states(LOST)
+    assert not info["is_defined"].any()
+    assert (info["theta"] == LOST).all()
 
 
 N = 200
@@ -121,6 +136,7 @@ def log_prior(theta):
 
 
 POSTERIOR = mintmc.Posterior(log_likelihood, DATA, log_prior)
+TARGET = POSTERIOR.flat(np.zeros(2))
 MOMENTS = {"a": (1, 0), "b": (0, 1), "aa": (2, 0), "bb": (0, 2), "ab": (1, 1)}
 
 
@@ -135,15 +151,15 @@ def exact_moments(temperature, temper):
     return {name: float((weight * a**i * b**j).sum() / weight.sum()) for name, (i, j) in MOMENTS.items()}
 
 
-def worst_distance(sampler, draws=8000, warmup=0, posterior=POSTERIOR):
+def worst_distance(sampler, target=TARGET):
     """The largest distance of a mean or second moment from its exact value, in standard errors."""
-    init = np.array([1.0, -1.0])
-    tree = mintmc.sample(posterior, sampler, init=init, draws=draws, warmup=warmup, progress=False, seed=5)
-    group = tree.posterior if sampler.temperature == 1 else tree.tempered_posterior
-    theta = group["theta"].values.astype(float)[:, draws // 20 :]  # the way from the start is not judged
+    kernel, starts = sampler.kernel(target), np.tile([1.0, -1.0], (64, 1))
+    tuning = Tuning(jnp.asarray(sampler.proposal.step_size), None)
+    theta, kept = walk(kernel, POSTERIOR, starts, tuning, 500, 250, ("chi",), keep=("bound_violations",))
+    assert kept["bound_violations"].sum() == 0
     exact = exact_moments(sampler.temperature, sampler.temper)
-    found = {n: distance(theta[..., 0] ** i * theta[..., 1] ** j, exact[n]) for n, (i, j) in MOMENTS.items()}
-    return max(found.values()), tree
+    found = {n: distance_of_means(theta[..., 0] ** i * theta[..., 1] ** j, exact[n]) for n, (i, j) in MOMENTS.items()}
+    return max(found.values())
 
 
 def drifting_walk(correct):
@@ -159,55 +175,54 @@ def drifting_walk(correct):
     return mintmc.Custom(sample, log_ratio if correct else None)
 
 
-def walk(step_size):
+def steps_of(step_size):
     """A given step needs no warm-up to be compiled."""
     return mintmc.RandomWalk(step_size=step_size)
 
 
 RIGHT = {
-    "small chi": TunaMH.logistic(X, proposal=walk(0.15)),
-    "large chi": TunaMH.logistic(X, chi=0.01, proposal=walk(0.2)),
-    "hot posterior": TunaMH.logistic(X, chi=0.01, proposal=walk(0.5), temperature=4.0),
-    "hot likelihood": TunaMH.logistic(X, proposal=walk(0.4), temperature=4.0, temper="likelihood"),
+    "small chi": TunaMH.logistic(X, proposal=steps_of(0.15)),
+    "large chi": TunaMH.logistic(X, chi=0.01, proposal=steps_of(0.2)),
+    "hot posterior": TunaMH.logistic(X, chi=0.01, proposal=steps_of(0.5), temperature=4.0),
+    "hot likelihood": TunaMH.logistic(X, proposal=steps_of(0.4), temperature=4.0, temper="likelihood"),
     "custom": TunaMH.logistic(X, chi=0.01, proposal=drifting_walk(correct=True)),
 }
 
 
-@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("name", mostly_slow(RIGHT, "small chi", "large chi", "hot posterior"))
 def test_the_draws_have_the_moments_of_the_posterior(name):
-    worst, tree = worst_distance(RIGHT[name])
-    assert worst < LIMIT
+    assert worst_distance(RIGHT[name]) < LIMIT
+
+
+@pytest.mark.slow
+def test_the_draws_are_right_after_warm_up():
+    settings = {"draws": 8000, "warmup": 500, "seed": 5, "progress": False}
+    tree = mintmc.sample(POSTERIOR, TunaMH.logistic(X), init=np.array([1.0, -1.0]), **settings)
+    theta = tree.posterior["theta"].values.astype(float)
+    for name, exact in exact_moments(1.0, "posterior").items():
+        i, j = MOMENTS[name]
+        assert distance(theta[..., 0] ** i * theta[..., 1] ** j, exact) < LIMIT
     assert tree.sample_stats["bound_violations"].sum() == 0
 
 
-def test_the_draws_are_right_after_warm_up():
-    assert worst_distance(TunaMH.logistic(X), warmup=500)[0] < LIMIT
-
-
 # Where chi is missing is for the series to see: small steps make such a chain hotter, large ones colder.
-@pytest.mark.parametrize("name", ["kept the wrong way", "factor 2 missing"])
+@pytest.mark.parametrize("name", mostly_slow(["kept the wrong way", "factor 2 missing"], "factor 2 missing"))
 def test_a_broken_twin_is_caught(name, monkeypatch):
     monkeypatch.setattr(tuna, *BROKEN[name])
     # Of a posterior of its own: what was compiled for the right sampler would be used again.
     twin = mintmc.Posterior(log_likelihood, DATA, log_prior)
-    assert worst_distance(RIGHT["large chi"], posterior=twin)[0] > LIMIT
+    assert worst_distance(RIGHT["large chi"], twin.flat(np.zeros(2))) > LIMIT
 
 
+@pytest.mark.slow
 def test_a_walk_whose_ratio_is_forgotten_is_caught():
-    assert worst_distance(TunaMH.logistic(X, chi=0.01, proposal=drifting_walk(correct=False)))[0] > LIMIT
+    assert worst_distance(TunaMH.logistic(X, chi=0.01, proposal=drifting_walk(correct=False))) > LIMIT
 
 
 def test_scales_that_do_not_hold_are_counted():
-    sampler = TunaMH(np.linalg.norm(X, axis=1) / 4, proposal=walk(0.1))
-    tree = mintmc.sample(POSTERIOR, sampler, init=np.zeros(2), draws=200, warmup=0, chains=1, progress=False)
-    assert tree.sample_stats["bound_violations"].sum() > 0
-
-
-def test_a_distance_that_is_no_number_is_an_undefined_move():
-    sampler = TunaMH(np.linalg.norm(X, axis=1), distance=lambda a, b: jnp.sum(a) * jnp.nan)
-    tree = mintmc.sample(POSTERIOR, sampler, init=np.zeros(2), draws=20, warmup=0, chains=1, progress=False)
-    assert tree.attrs["undefined_moves"] == 20
-    assert (tree.posterior["theta"].values == 0).all()
+    kernel, tuning = TunaMH(np.linalg.norm(X, axis=1) / 4).kernel(TARGET), Tuning(jnp.asarray(0.1), None)
+    _, kept = walk(kernel, POSTERIOR, np.zeros((8, 2)), tuning, steps=20, skip=0, keep=("bound_violations",))
+    assert kept["bound_violations"].sum() > 0
 
 
 def run(posterior=POSTERIOR, **settings):

@@ -24,8 +24,8 @@ def file_numbers(rings, first, last, rng, energy=lambda number: np.zeros(len(num
 
 
 def kept(rings, ring=0):
-    store = rings.frozen(None)
-    return np.asarray(store.states)[ring, : int(store.filled[ring]), 0].astype(int)
+    frozen = rings.frozen(None)
+    return np.asarray(frozen.states)[ring, : int(frozen.filled[ring]), 0].astype(int)
 
 
 def distance_from_uniform(rng_of, stretch, past=200, capacity=10, runs=1500):
@@ -187,7 +187,7 @@ def test_a_state_is_looked_up_where_it_was_filed():
     rng, rings = np.random.default_rng(1), Rings(None, 5, 2000, LIKE)
     energies = rng.normal(size=2000).astype(np.float32)
     rings.file(energies, states(energies), rng)
-    store = rings.frozen(None)
+    frozen = rings.frozen(None)
     for ring in range(5):
-        inside = store.states[ring, : int(store.filled[ring]), 0]
-        assert (ring_of(inside, store.edges) == ring).all()
+        inside = frozen.states[ring, : int(frozen.filled[ring]), 0]
+        assert (ring_of(inside, frozen.edges) == ring).all()

@@ -38,9 +38,8 @@ def test_a_trajectory_can_be_run_backwards(scale):
     tuning = Tuning(jnp.asarray(0.1), scale)
     here, momentum = visit(jnp.array([0.3, -0.8])), jnp.array([1.1, -0.4])
 
-    def end(noise, point):
-        there, ratio = proposal.move(noise, point, visit, tuning)
-        return there, ratio
+    def end(momentum, point):
+        return proposal.move(momentum, point, visit, tuning)
 
     there, ratio = end(momentum, here)
     # The final momentum, reversed, is what brings the trajectory back.
@@ -64,10 +63,12 @@ def _final_momentum(point, momentum, tuning, steps):
 
 def test_a_random_walk_step_has_the_covariance_of_its_preconditioner():
     proposal = mintmc.RandomWalk()
-    noise = jax.vmap(lambda key: proposal.randomness(key, 2, jnp.float32))(jax.random.split(jax.random.key(0), 20_000))
-    moves = jax.vmap(lambda z: proposal.move(z, Point(jnp.zeros(2)), Point, Tuning(jnp.asarray(0.5), DENSE))[0].theta)(
-        noise
-    )
+    keys, tuning = jax.random.split(jax.random.key(0), 20_000), Tuning(jnp.asarray(0.5), DENSE)
+
+    def moved(key):
+        return proposal.move(proposal.randomness(key, 2, jnp.float32), Point(jnp.zeros(2)), Point, tuning)[0].theta
+
+    moves = jax.vmap(moved)(keys)
     # Standard error of a variance over 20,000 draws is 1%.
     np.testing.assert_allclose(np.cov(moves.T), 0.25 * COVARIANCE, rtol=0.05)
 

@@ -15,7 +15,10 @@ import pytest
 
 import mintmc
 from mintmc import proposals, samplers
-from mintmc.kernels import bounds, schedule
+from mintmc.control import bounds as regression
+from mintmc.control import lower_bounds as bounds
+from mintmc.control import taylor
+from mintmc.kernels import schedule
 from mintmc.ladder import ladder, rings
 from mintmc.store import encode
 from mintmc.store.document import load_document, signed
@@ -295,7 +298,7 @@ def test_nothing_is_called_but_settings(coded):
 
 def test_all_settings_can_be_read_back():
     """A sampler that is added must be listed, or its runs could not be gone on with by their stores alone."""
-    homes = (samplers, proposals, ladder, rings, bounds, schedule)
+    homes = (samplers, proposals, ladder, rings, bounds, regression, taylor, schedule)
     found = {
         name: kind
         for home in homes

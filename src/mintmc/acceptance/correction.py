@@ -144,7 +144,8 @@ def cdf_error(law: Atoms | Table, variance: float = 1.0) -> float:
 
 def _smooth_atoms(law: Atoms, points: np.ndarray, sigma: float) -> np.ndarray:
     """Cdf of the atoms plus normal noise."""
-    return ndtr((points[:, None] - law.values) / sigma) @ law.weights
+    result: np.ndarray = ndtr((points[:, None] - law.values) / sigma) @ law.weights
+    return result
 
 
 def _smooth_table(law: Table, points: np.ndarray, sigma: float) -> np.ndarray:
@@ -154,7 +155,8 @@ def _smooth_table(law: Table, points: np.ndarray, sigma: float) -> np.ndarray:
     jumps = np.diff(density, prepend=0.0, append=0.0)
     edges = jumps != 0  # a clipped fit has runs of empty cells
     z = (points[:, None] - law.grid[edges]) / sigma
-    return sigma * (z * ndtr(z) + np.exp(-z * z / 2) / math.sqrt(2 * math.pi)) @ jumps[edges]
+    result: np.ndarray = sigma * (z * ndtr(z) + np.exp(-z * z / 2) / math.sqrt(2 * math.pi)) @ jumps[edges]
+    return result
 
 
 def _sigma(variance: float) -> float:

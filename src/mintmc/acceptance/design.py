@@ -112,7 +112,8 @@ def conservative(
 
     """
     designs, best = _cheapest(np.zeros(1), n, max_error, batch_sizes, epsilons, bins)
-    return designs[best[0]]
+    result: Design = designs[best[0]]
+    return result
 
 
 def table(
@@ -233,7 +234,8 @@ def _nodes(drift: np.ndarray, count: int = 101, grading: float = 6.5) -> np.ndar
     """
     if len(drift) <= count:
         return drift
-    return drift[-1] * np.sinh(grading * np.linspace(0, 1, count)) / np.sinh(grading)
+    result: np.ndarray = drift[-1] * np.sinh(grading * np.linspace(0, 1, count)) / np.sinh(grading)
+    return result
 
 
 def _interpolate(points: np.ndarray, nodes: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ all data once for every state that its proposal visits.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 from jax import Array
@@ -34,8 +34,15 @@ class Exact(AcceptanceTest):
         return Point(theta, None, target.model.density(theta, batch["all"]))
 
     def decide(
-        self, randomness: Array, here: Point, there: Point, log_q: Array, memory: tuple, batch: Batch, target: Tempered
-    ) -> tuple[Info, tuple]:
+        self,
+        randomness: Array,
+        here: Point,
+        there: Point,
+        log_q: Array,
+        memory: tuple[Any, ...],
+        batch: Batch,
+        target: Tempered,
+    ) -> tuple[Info, tuple[Any, ...]]:
         """Metropolis; nothing makes up for a density of zero, not even a log q that is not a number."""
         ratio = target.log_ratio(here.density, there.density)
         ratio = jnp.where(ratio == -jnp.inf, ratio, ratio + log_q)

@@ -10,7 +10,7 @@ import jax
 from mintmc.check.words import first_line, form
 
 
-def called(name: str, given: Callable, *args: Any) -> Any:
+def called(name: str, given: Callable[..., Any], *args: Any) -> Any:
     """What a user's function returns; an error of its own is told as one of the argument."""
     try:
         return given(*args)
@@ -18,7 +18,7 @@ def called(name: str, given: Callable, *args: Any) -> Any:
         raise ValueError(f"{name} must work for {form(args)}, got {first_line(error)}") from error
 
 
-def returned(name: str, given: Callable, *args: Any, takes: str = "") -> Any:
+def returned(name: str, given: Callable[..., Any], *args: Any, takes: str = "") -> Any:
     """What a user's function returns for arguments like these, found by tracing it: types and shapes, no numbers.
 
     ``takes`` says in words what it is called with; by default, the form of the arguments.
@@ -43,7 +43,7 @@ def _kind(leaf: Any) -> Any:
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if hasattr(leaf, "shape") and hasattr(leaf, "dtype") else leaf
 
 
-def scalar(name: str, given: Callable, *args: Any, takes: str = "") -> None:
+def scalar(name: str, given: Callable[..., Any], *args: Any, takes: str = "") -> None:
     """Check, without running it, that a function returns one float for arguments like these."""
     result = returned(name, given, *args, takes=takes)
     after = f" for {takes}" if takes else ""

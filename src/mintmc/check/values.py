@@ -99,7 +99,7 @@ def array(
     return found
 
 
-def listed(name: str, value: Any, what: str = "a sequence") -> list:
+def listed(name: str, value: Any, what: str = "a sequence") -> list[Any]:
     """Check what has a few elements one after the other, and return them."""
     try:
         if isinstance(value, (str, bytes, dict, set)) or len(value) > _MOST_LISTED:

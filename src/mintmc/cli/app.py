@@ -40,6 +40,7 @@ class Experiment(StrEnum):
     LOGISTIC = "logistic"
     FIFTY_MODES = "fifty-modes"
     TWENTY_MODES = "twenty-modes"
+    CONTROL_NOISE = "control-noise"
 
 
 class Scale(StrEnum):
@@ -91,7 +92,8 @@ def reproduce(
     if scale == Scale.STANDARD and name != Experiment.FIFTY_MODES:
         _fail(f"scale must be quick or paper for {name.value}, got standard")
     folder = f"mintmc.experiments.{name.value.replace('-', '_')}"
-    experiment = import_module(folder if name == Experiment.TWENTY_MODES else f"{folder}.experiment")
+    is_file = name in (Experiment.TWENTY_MODES, Experiment.CONTROL_NOISE)
+    experiment = import_module(folder if is_file else f"{folder}.experiment")
     out = out or Path("results") / name.value
     try:
         figure = experiment.reproduce(scale.value, out, progress)

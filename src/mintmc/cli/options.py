@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from contextlib import suppress
 from dataclasses import MISSING, fields
 from typing import Any
 
@@ -44,8 +45,12 @@ def samplers() -> dict[str, Any]:
     >>> samplers()["mint"].__name__
     'MINT'
     """
-    classes = {name: listed_class(name) for name in listed()}
-    return {_WORDS.get(name, name.lower()): kind for name, kind in classes.items() if hasattr(kind, "plan")}
+    found = {}
+    for name in listed():
+        with suppress(ValueError):  # of others, and not to be used: no reason to use none
+            if hasattr(kind := listed_class(name), "plan"):
+                found[_WORDS.get(name, name.lower())] = kind
+    return found
 
 
 def parse_pairs(arguments: list[str]) -> dict[str, Any]:
@@ -128,8 +133,9 @@ def build_sampler(name: str, settings: dict[str, Any]) -> Any:
         default: Any = own["proposal"].default_factory
         if not callable(default):
             default = type(default_proposal(parts.get("control")))
-        standard = next((word for word, part in PROPOSALS.items() if part is default), "random-walk")
-        parts["proposal"] = _part("proposal", PROPOSALS, rest.pop("proposal", standard), rest, own)
+        standard = next((word for word, part in PROPOSALS.items() if part is default), None)
+        if "proposal" in rest or standard is not None:  # or it has one that we do not know
+            parts["proposal"] = _part("proposal", PROPOSALS, rest.pop("proposal", standard), rest, own)
     unknown = set(rest) - set(own)
     if unknown:
         raise ValueError(f"{name} must have settings {', '.join(_known(own))}, got {', '.join(sorted(unknown))}")

@@ -38,6 +38,7 @@ import numpy as np
 from jax import Array
 
 from mintmc import check
+from mintmc.compiled import ByContent
 from mintmc.posterior import Params
 
 _BLOCK = 2**16
@@ -49,7 +50,7 @@ _FLATTEST = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
-class RegressionBounds:
+class RegressionBounds(ByContent):
     """Bounds for regression models, l_i(theta) = f_i(x_i'theta), with theta the params as one flat vector.
 
     Built by ``logistic``, ``probit``, ``poisson`` or ``student_t``, or from bounds of your own on the derivatives of
@@ -123,7 +124,8 @@ class RegressionBounds:
     def scales(self, order: int) -> np.ndarray:
         """c_i of all rows."""
         self.check_order(order)
-        return getattr(self, _DERIVATIVES[order]) * self._lengths ** (order + 1)
+        result: np.ndarray = getattr(self, _DERIVATIVES[order]) * self._lengths ** (order + 1)
+        return result
 
     def distance(self, order: int, here: Array, there: Array, centre: Array) -> Array:
         """M of a move, between flat vectors; the same for the way back."""
@@ -165,7 +167,7 @@ class RegressionBounds:
 
 
 @dataclass(frozen=True, eq=False)
-class RemainderBounds:
+class RemainderBounds(ByContent):
     """Bounds for any other model: |d_i - w_i| <= scales_i * distance(params, proposed, centre) for every row.
 
     Parameters

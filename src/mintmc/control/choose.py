@@ -65,7 +65,8 @@ class Look:
 
         def differences(heres: Array, theres: Array, expansion: Expansion, part: Any) -> Array:
             informed = target.informed({"control": expansion})
-            return jax.lax.map(lambda ends: informed.differences(ends[0], ends[1], part), (heres, theres))
+            result: Array = jax.lax.map(lambda ends: informed.differences(ends[0], ends[1], part), (heres, theres))
+            return result
 
         def known(heres: Array, theres: Array, expansion: Expansion) -> Array:
             return jax.vmap(target.informed({"control": expansion}).known)(heres, theres)
@@ -94,4 +95,5 @@ class Look:
 def _rounded(value: float) -> int:
     """The next round number."""
     power = 10 ** int(np.floor(np.log10(value)))
-    return round(next(r for r in _ROUND if r * power >= value * (1 - 1e-9)) * power)
+    result: int = round(next(r for r in _ROUND if r * power >= value * (1 - 1e-9)) * power)
+    return result

@@ -26,7 +26,8 @@ class Laplace(NamedTuple):
         """How far states (..., d) are from the centre, in standard deviations: the root mean square over directions."""
         offsets = thetas.astype(float) - np.asarray(self.centre, float)
         squares = np.einsum("...i,ij,...j->...", offsets, np.asarray(self.precision, float), offsets)
-        return np.sqrt(squares / offsets.shape[-1])
+        result: np.ndarray = np.sqrt(squares / offsets.shape[-1])
+        return result
 
 
 def curvature(target: Tempered, expansion: Expansion) -> np.ndarray:
@@ -34,7 +35,8 @@ def curvature(target: Tempered, expansion: Expansion) -> np.ndarray:
     assert expansion.hessian is not None
     own = target.without_data_curvature(expansion.centre)
     likelihood = np.asarray(expansion.hessian, float) / float(target.temperature)
-    return -(likelihood + np.asarray(own, float))
+    result: np.ndarray = -(likelihood + np.asarray(own, float))
+    return result
 
 
 def laplace(target: Tempered, expansion: Expansion, is_peak: bool = True) -> Laplace | None:

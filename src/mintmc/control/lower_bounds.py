@@ -15,12 +15,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from mintmc import check
+from mintmc.compiled import ByContent
 from mintmc.data import Rows, named_leaves
 from mintmc.posterior import Params
 
@@ -61,7 +63,7 @@ def change(bound: Bound, here: Params, there: Params) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class JaakkolaJordan:
+class JaakkolaJordan(ByContent):
     """The bound of Jaakkola & Jordan for logistic regression; built by ``untuned`` or ``tuned``.
 
     Rows of data are ``{"x": (d,), "y": -1 or +1}`` and the log-likelihood is log_sigmoid(y * x'theta), where theta is
@@ -78,10 +80,10 @@ class JaakkolaJordan:
     """
 
     xi: np.ndarray  # (n,) where each row's bound touches its likelihood
-    constants: dict[str, Array]  # "a" and "c" of each row
-    quadratic: Array  # A
-    linear: Array  # b
-    constant: Array  # sum of c_i
+    constants: dict[str, np.ndarray]  # "a" and "c" of each row
+    quadratic: np.ndarray  # A
+    linear: np.ndarray  # b
+    constant: np.ndarray  # sum of c_i
 
     @classmethod
     def untuned(cls, x: Any, y: Any, xi: float = 1.5) -> JaakkolaJordan:
@@ -109,14 +111,14 @@ class JaakkolaJordan:
         a = -np.tanh(safe / 2) / (4 * safe)
         log_2cosh = xi / 2 + np.log1p(np.exp(-xi))
         c = -a * xi**2 - log_2cosh - _MARGIN * (1 + xi)
-        constants = {"a": jnp.asarray(a), "c": jnp.asarray(c)}
         sums = [(x.T * a) @ x, y @ x / 2, c.sum()]
-        return cls(xi, constants, *(jnp.asarray(value) for value in sums))
+        return cls(xi, {"a": _kept(a), "c": _kept(c)}, *map(_kept, sums))
 
     def log_bound(self, params: Params, datum: Any, constants: Any) -> Array:
         """The bound of one row."""
         s = datum["y"] * jnp.dot(datum["x"], ravel_pytree(params)[0])
-        return constants["a"] * s**2 + s / 2 + constants["c"]
+        result: Array = constants["a"] * s**2 + s / 2 + constants["c"]
+        return result
 
     def total(self, params: Params) -> Array:
         """The sum over all rows."""
@@ -131,6 +133,11 @@ class JaakkolaJordan:
     def _times(self, theta: Array) -> Array:
         # Accelerators round the factors of a product to 10 bits unless told not to.
         return jnp.matmul(self.quadratic, theta, precision="highest")
+
+
+def _kept(numbers: Any) -> np.ndarray:
+    """In JAX's precision, on the host: as a store gives them back."""
+    return np.asarray(numbers, jax.dtypes.canonicalize_dtype(np.float64))
 
 
 def _checked(x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:

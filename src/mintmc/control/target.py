@@ -21,6 +21,7 @@ from jax import Array
 from mintmc.control.taylor import Expansion, residual_gradient
 from mintmc.data import Batch, Rows
 from mintmc.energy import Tempered
+from mintmc.shapes import PerRow, Scalar, Vector
 
 
 @dataclass(frozen=True)
@@ -34,23 +35,25 @@ class Controlled(Tempered):
         """The same target, with the expansion that the step was given."""
         return replace(self, expansion=batch["control"])
 
-    def levels(self, theta: Array, rows: Rows) -> Array:
+    def levels(self, theta: Vector, rows: Rows) -> PerRow:
         """r_i of the given rows. Both ends share what is asked at the centre: XLA evaluates it once."""
         centre = self._given.centre
 
         def along(at: Array) -> Array:
-            return jax.jvp(lambda theta: self.model.each(theta, rows), (at,), (theta - centre,))[1]
+            result: Array = jax.jvp(lambda theta: self.model.each(theta, rows), (at,), (theta - centre,))[1]
+            return result
 
         if self._given.hessian is None:
             return self.model.each(theta, rows) - along(centre)
         slope, curvature = jax.jvp(along, (centre,), (theta - centre,))
-        return self.model.each(theta, rows) - (slope + 0.5 * curvature)
+        result: Array = self.model.each(theta, rows) - (slope + 0.5 * curvature)
+        return result
 
-    def known(self, here: Array, there: Array) -> Array:
+    def known(self, here: Vector, there: Vector) -> Scalar:
         """The prior's terms and the sum of w_i over all rows."""
         return super().known(here, there) + self._given.total(here, there) / self.temperature
 
-    def batch_gradient(self, theta: Array, batch: Rows) -> Array:
+    def batch_gradient(self, theta: Vector, batch: Rows) -> Vector:
         """Gradient of the log target: known to first order, the rest estimated on a batch; 0 where the prior is."""
         likelihood = self.n_eff * residual_gradient(self.model, self._given, theta, batch)
         likelihood = likelihood + self._given.total_gradient(theta) / self.temperature

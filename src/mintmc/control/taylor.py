@@ -27,6 +27,7 @@ from jax import Array
 from mintmc import check
 from mintmc.data import Rows
 from mintmc.energy import Model, two_sum
+from mintmc.shapes import Matrix, PerRow, Scalar, Vector
 
 ORDERS = (1, 2)
 
@@ -62,11 +63,11 @@ class Taylor:
 class Expansion(NamedTuple):
     """The log-likelihood of all rows, expanded around a centre."""
 
-    centre: Array  # (d,)
-    gradient: Array  # (d,), the sum of all g_i
-    hessian: Array | None  # (d, d), the sum of all H_i; None at order 1
+    centre: Vector
+    gradient: Vector  # the sum of all g_i
+    hessian: Matrix | None  # the sum of all H_i; None at order 1
 
-    def total(self, here: Array, there: Array) -> Array:
+    def total(self, here: Vector, there: Vector) -> Scalar:
         """The sum of w_i over all rows."""
         step = there - here
         if self.hessian is None:
@@ -74,41 +75,45 @@ class Expansion(NamedTuple):
         offsets = (here - self.centre) + (there - self.centre)
         return jnp.vdot(self.gradient + 0.5 * (self.hessian @ offsets), step)
 
-    def total_gradient(self, theta: Array) -> Array:
+    def total_gradient(self, theta: Vector) -> Vector:
         """The sum of g_i + H_i h over all rows."""
         if self.hessian is None:
             return self.gradient
         return self.gradient + self.hessian @ (theta - self.centre)
 
 
-def each(model: Model, expansion: Expansion, here: Array, there: Array, rows: Rows) -> Array:
+def each(model: Model, expansion: Expansion, here: Vector, there: Vector, rows: Rows) -> PerRow:
     """w_i of the given rows."""
     step, centre = there - here, expansion.centre
 
     def along_step(at: Array) -> Array:
-        return jax.jvp(lambda theta: model.each(theta, rows), (at,), (step,))[1]
+        result: Array = jax.jvp(lambda theta: model.each(theta, rows), (at,), (step,))[1]
+        return result
 
     if expansion.hessian is None:
         return along_step(centre)
     offsets = (here - centre) + (there - centre)
     slope, curvature = jax.jvp(along_step, (centre,), (offsets,))
-    return slope + curvature / 2
+    result: Array = slope + curvature / 2
+    return result
 
 
-def residual_gradient(model: Model, expansion: Expansion, theta: Array, rows: Rows) -> Array:
+def residual_gradient(model: Model, expansion: Expansion, theta: Vector, rows: Rows) -> Vector:
     """The mean over the given rows of grad l_i(theta) - (g_i + H_i h)."""
 
     def gradient(at: Array) -> Array:
-        return jax.grad(lambda theta: model.each(theta, rows).mean())(at)
+        result: Array = jax.grad(lambda theta: model.each(theta, rows).mean())(at)
+        return result
 
     centre = expansion.centre
     if expansion.hessian is None:
         return gradient(theta) - gradient(centre)
     at_centre, along = jax.jvp(gradient, (centre,), (theta - centre,))
-    return gradient(theta) - (at_centre + along)
+    result: Array = gradient(theta) - (at_centre + along)
+    return result
 
 
-def expand(model: Model, centre: Array, rows: Rows, order: int = 2) -> Expansion:
+def expand(model: Model, centre: Vector, rows: Rows, order: int = 2) -> Expansion:
     """The sums of g_i and H_i over all data: one pass, block by block; jax-traceable.
 
     Every block's sums are added with their rounding errors (Knuth's two-sum), so that float32 holds them to the last
@@ -125,10 +130,14 @@ def expand(model: Model, centre: Array, rows: Rows, order: int = 2) -> Expansion
     def sums(i: Array) -> Array:
         gradient = jax.grad(block_sum)
         if order == 1:
-            return gradient(centre, i)[None]
+            result: Array = gradient(centre, i)[None]
+            return result
         basis = jnp.eye(dim, dtype=centre.dtype)
-        along = jax.vmap(lambda direction: jax.jvp(lambda at: gradient(at, i), (centre,), (direction,)), out_axes=0)
-        gradients, hessian = along(basis)
+
+        def along(direction: Array) -> Any:
+            return jax.jvp(lambda at: gradient(at, i), (centre,), (direction,))
+
+        gradients, hessian = jax.vmap(along)(basis)
         return jnp.concatenate([gradients[:1], hessian])
 
     def add(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:

@@ -28,7 +28,8 @@ def named_leaves(tree: Any, name: str = "data") -> list[tuple[str, Any]]:
 
 def row_count(rows: Rows) -> int:
     """How many observations a batch holds."""
-    return jax.tree.leaves(rows)[0].shape[0]
+    result: int = jax.tree.leaves(rows)[0].shape[0]
+    return result
 
 
 class ArrayData:

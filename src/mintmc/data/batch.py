@@ -165,4 +165,5 @@ def _hash(value: Array, key: Array) -> Array:
     mixed = (value * jnp.uint32(0x9E3779B9)) ^ key
     for _ in range(2):
         mixed = (mixed ^ (mixed >> 16)) * jnp.uint32(0x45D9F3B)
-    return mixed ^ (mixed >> 16)
+    result: Array = mixed ^ (mixed >> 16)
+    return result

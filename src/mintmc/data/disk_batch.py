@@ -129,12 +129,14 @@ class Fresh(Batching):
             return {}
         read = partial(self._read, (steps, tuple(sizes.items())))
         shapes = {role: self.source.shapes(steps, size) for role, size in sizes.items()}
-        return self.source.within(read, shapes, jax.random.key_data(key), block)
+        result: dict[str, Rows] = self.source.within(read, shapes, jax.random.key_data(key), block)
+        return result
 
     def steps_at_once(self, sizes: Mapping[str, int]) -> int:
         """Steps whose rows are small enough to be read at once."""
         rows = sum(size for role, size in sizes.items() if role != "all")
-        return max(1, _BYTES_AT_ONCE // max(rows * self.source.bytes_per_row, 1))
+        result: int = max(1, _BYTES_AT_ONCE // max(rows * self.source.bytes_per_row, 1))
+        return result
 
     def take(self, rows: Rows, ticket: Rows, start: int | Array, size: int) -> Rows:
         """The rows that were read."""
@@ -151,7 +153,8 @@ class Fresh(Batching):
         if kind not in self._readers:
             rows = steps * sum(size for _, size in sizes)
             self._readers.setdefault(kind, ReadAhead(read, rows * self.source.bytes_per_row))
-        return self._readers[kind](tuple(np.asarray(key).tolist()), int(block))
+        result: dict[str, Rows] = self._readers[kind](tuple(np.asarray(key).tolist()), int(block))
+        return result
 
 
 @dataclass(frozen=True)

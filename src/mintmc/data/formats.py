@@ -72,7 +72,8 @@ class _Arrays(Source):
     def take(self, indices: np.ndarray) -> Rows:
         def gather(array: Any) -> np.ndarray:
             if not isinstance(array, np.memmap):
-                return array.oindex[indices]
+                result: np.ndarray = array.oindex[indices]
+                return result
             # Stripe by stripe: all at once, the whole file could end up in memory.
             stripe = max(1, _STRIPE * len(array) // max(array.nbytes, 1))
             cuts = np.flatnonzero(np.diff(indices // stripe)) + 1

@@ -22,7 +22,7 @@ class ReadAhead:
     def __init__(self, read: Callable[[Any, int], Any], bytes_per_block: int):
         self._read = read
         self._room = max(2, _BYTES_KEPT // max(2 * bytes_per_block, 1))
-        self._jobs: OrderedDict[Any, dict[int, Future]] = OrderedDict()
+        self._jobs: OrderedDict[Any, dict[int, Future[Any]]] = OrderedDict()
         self._lock = Lock()
         self._pool = ThreadPoolExecutor(os.cpu_count() or 1)
 

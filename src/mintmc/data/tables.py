@@ -21,7 +21,8 @@ class _Table(Source):
 
     def __init__(self, path: Path, columns: list[str], counts: list[int], load: Callable[[int], Any]):
         filled = [group for group, count in enumerate(counts) if count]
-        self.name, self.path, self.columns, self.load = str(path), path, columns, lambda i: load(filled[i])
+        self.name, self.path, self.columns = str(path), path, columns
+        self.load: Callable[[int], Any] = lambda i: load(filled[i])
         self.firsts = np.cumsum([0, *(counts[group] for group in filled)])
         self.n = check_count(int(self.firsts[-1]), self.name)
         self.kept: tuple[int, Any] = (-1, None)
@@ -54,7 +55,7 @@ class _Table(Source):
         return np.searchsorted(self.firsts, row, side="right") - 1
 
     def _rows(self, group: int, numbers: range | np.ndarray) -> dict[str, np.ndarray]:
-        kept = self.kept  # another thread may replace it meanwhile
+        kept: Any = self.kept  # another thread may replace it meanwhile
         if kept[0] != group:
             kept = self.kept = (group, self.load(group))
         first = self.firsts[group]
@@ -76,7 +77,8 @@ class _Table(Source):
                 where = row(array.is_null().to_numpy(zero_copy_only=False))
                 raise ValueError(f"data[{column!r}] must not have nulls, got one in {where}")
             if not hasattr(array.type, "value_type"):
-                return array.to_numpy(zero_copy_only=False).reshape(shape)
+                result: np.ndarray = array.to_numpy(zero_copy_only=False).reshape(shape)
+                return result
             lengths = np.asarray(array.value_lengths())
             width = self.shapes[column][len(shape) - 1] if self.shapes else lengths[0]
             if (lengths != width).any():

@@ -125,12 +125,14 @@ def mode_weights(x: np.ndarray) -> np.ndarray:
 
 
 def _nearest(x: np.ndarray) -> np.ndarray:
-    return np.argmin(((x[:, None, :] - MEANS) ** 2).sum(axis=-1), axis=1)
+    result: np.ndarray = np.argmin(((x[:, None, :] - MEANS) ** 2).sum(axis=-1), axis=1)
+    return result
 
 
 def distances(estimates: np.ndarray, exact: np.ndarray) -> np.ndarray:
     """Standard errors between the mean of the runs' estimates (run, moment) and the truth."""
-    return (estimates.mean(axis=0) - exact) / (estimates.std(axis=0, ddof=1) / np.sqrt(len(estimates)))
+    result: np.ndarray = (estimates.mean(axis=0) - exact) / (estimates.std(axis=0, ddof=1) / np.sqrt(len(estimates)))
+    return result
 
 
 def reproduce(scale: str, out: Path, progress: bool = True) -> Path:

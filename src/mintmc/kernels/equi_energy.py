@@ -244,5 +244,6 @@ class EquiEnergyKernel(Kernel):
         state has not seen it.
         """
         if self.is_exact:
-            return after.point.density.energy_above(self.reference, self.temper)
+            result: Array = after.point.density.energy_above(self.reference, self.temper)
+            return result
         return self.model.energies_above(before.point.theta, batch["test"], self.reference, self.temper)[0]

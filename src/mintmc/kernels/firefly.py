@@ -204,12 +204,13 @@ class FireflyKernel(Kernel):
 
         def gap(datum: Any, constants: Any) -> Array:
             log_likelihood = model.log_likelihood(theta, datum)
-            return (log_likelihood - self.bound.log_bound(params, datum, constants)) / self.target.temperature
+            result: Array = (log_likelihood - self.bound.log_bound(params, datum, constants)) / self.target.temperature
+            return result
 
         def block(i: Array, gaps: Array) -> Array:
             # The last block is moved up to the end of the buffer and works out some gaps again.
             part = jax.lax.dynamic_slice_in_dim(index, i * size, size)
-            constants = jax.tree.map(lambda leaf: leaf[part], self.bound.constants)
+            constants = jax.tree.map(lambda leaf: jnp.asarray(leaf)[part], self.bound.constants)
             new = jax.vmap(gap)(model.rows_at(rows, part), constants)
             return jax.lax.dynamic_update_slice_in_dim(gaps, new.astype(theta.dtype), i * size, 0)
 

@@ -164,7 +164,7 @@ class ParallelTemperingKernel(Kernel):
     def move(self, randomness: metropolis.Randomness, state: State, batch: Batch, tuning: Tuning) -> tuple[State, Info]:
         """A local move of every rung; what is decided has a leading axis of rungs."""
 
-        def one(at: tuple, batch: Batch, rung: int) -> tuple[Point, Info]:
+        def one(at: tuple[Any, ...], batch: Batch, rung: int) -> tuple[Point, Info]:
             point, randomness, tuning, temperature = at
             local = self.local(rung, temperature)
             moved, info = local.advance(randomness, metropolis.State(point, ()), batch, tuning)
@@ -278,7 +278,8 @@ class ParallelTemperingKernel(Kernel):
             untried = partial(decide, *jnp.zeros((3,), self.dtype))
             decisions.append(_one_more(jax.lax.cond(tried[i], compare, untried)))
         # Of a pair that is not tried nothing is recorded.
-        return jax.tree.map(lambda leaf: jnp.where(tried, leaf, jnp.zeros_like(leaf)), _joined(decisions))
+        result: Info = jax.tree.map(lambda leaf: jnp.where(tried, leaf, jnp.zeros_like(leaf)), _joined(decisions))
+        return result
 
     def _compare(self, log_uniform: Array, theta: Array, rows: Rows, target: Tempered) -> Info:
         ends = Point(theta[0]), Point(theta[1])
@@ -330,4 +331,5 @@ def _one_more(tree: Any) -> Any:
 
 
 def _joined(decisions: Sequence[Info]) -> Info:
-    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *decisions)
+    result: Info = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *decisions)
+    return result

@@ -89,7 +89,8 @@ def even_temperatures(
     climbed = barrier(np.minimum(rates, 1))
     even = np.exp(PchipInterpolator(climbed / climbed[-1], np.log(given))(np.linspace(0, 1, rungs)))
     even[[0, -1]] = given[[0, -1]]
-    return even
+    result: np.ndarray = even
+    return result
 
 
 def _checked(rejections: Sequence[float] | np.ndarray) -> np.ndarray:

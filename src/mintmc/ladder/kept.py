@@ -66,7 +66,8 @@ class Kept:
 
     def on_device(self, *shape: int) -> Array:
         """The rows as an array of this shape: not a copy where the device shares the host's memory."""
-        return jax.device_put(jnp.from_dlpack(self.rows.reshape(shape)), jax.local_devices()[0])
+        result: Array = jax.device_put(jnp.from_dlpack(self.rows.reshape(shape)), jax.local_devices()[0])
+        return result
 
     def unsettled(self) -> tuple[np.ndarray, np.ndarray]:
         """Which rows were overwritten since the file was last changed, and what is there now."""
@@ -123,13 +124,15 @@ class Kept:
             raise ValueError(f"{self.path} is damaged: it has the shape {rows.shape}, not {self.shape}")
         if self.path.stat().st_size != rows.offset + rows.nbytes:
             raise ValueError(f"{self.path} is damaged: it is longer than its rows")
-        return rows
+        result: np.ndarray = rows
+        return result
 
     def _sum(self, places: np.ndarray, rows: np.ndarray) -> np.uint64:
         """What rows at these places contribute to the checksum."""
         words = np.ascontiguousarray(rows).view(f"u{self.dtype.itemsize}")
         at = places[:, None].astype(np.uint64) * np.uint64(words.shape[1]) + np.arange(words.shape[1], dtype=np.uint64)
-        return (_mixed(at) * words).sum(dtype=np.uint64)
+        result: np.uint64 = (_mixed(at) * words).sum(dtype=np.uint64)
+        return result
 
 
 def _mixed(at: np.ndarray) -> np.ndarray:
@@ -137,4 +140,5 @@ def _mixed(at: np.ndarray) -> np.ndarray:
     at = (at + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     at = (at ^ (at >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     at = (at ^ (at >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return (at ^ (at >> np.uint64(31))) | np.uint64(1)
+    result: np.ndarray = (at ^ (at >> np.uint64(31))) | np.uint64(1)
+    return result

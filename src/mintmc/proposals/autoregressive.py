@@ -20,6 +20,7 @@ from jax import Array
 from mintmc import check
 from mintmc.proposals.base import Point, Proposal, Visit
 from mintmc.proposals.tuning import LAPLACE, Tuning
+from mintmc.shapes import Scalar, Vector
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,11 @@ class Autoregressive(Proposal):
         """sqrt(1 - rho^2), what adaptation works on; None to adapt it."""
         return None if self.persistence is None else (1 - self.persistence**2) ** 0.5
 
-    def randomness(self, key: Array, dim: int, dtype: Any) -> Array:
+    def randomness(self, key: Array, dim: int, dtype: Any) -> Vector:
         """A standard normal vector."""
         return jax.random.normal(key, (dim,), dtype)
 
-    def move(self, randomness: Array, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Array]:
+    def move(self, randomness: Vector, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Scalar]:
         """Towards the centre, and away from it at random."""
         assert tuning.laplace is not None
         centre, factor, precision = tuning.laplace

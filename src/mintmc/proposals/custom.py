@@ -64,7 +64,7 @@ class Custom(Proposal):
         if self.log_ratio is not None:
             check.scalar("log_ratio", self.log_ratio, shape, drawn, takes=f"twice {like}")
 
-    def on_vectors(self, unravel: Callable, ravel: Callable) -> Custom:
+    def on_vectors(self, unravel: Callable[..., Any], ravel: Callable[..., Any]) -> Custom:
         """The same proposal between flat vectors of parameters."""
         sample, log_ratio = self.sample, self.log_ratio
         return Custom(

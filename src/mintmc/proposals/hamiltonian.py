@@ -17,6 +17,7 @@ from jax import Array
 from mintmc import check
 from mintmc.proposals.base import Point, Proposal, Visit, check_proposal
 from mintmc.proposals.tuning import Preconditioner, Tuning, gather, spread
+from mintmc.shapes import Scalar, Vector
 
 
 @dataclass(frozen=True)
@@ -59,11 +60,11 @@ class Hamiltonian(Proposal):
         """One state a leapfrog step."""
         return self.steps
 
-    def randomness(self, key: Array, dim: int, dtype: Any) -> Array:
+    def randomness(self, key: Array, dim: int, dtype: Any) -> Vector:
         """The momentum."""
         return jax.random.normal(key, (dim,), dtype)
 
-    def move(self, randomness: Array, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Array]:
+    def move(self, randomness: Vector, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Scalar]:
         """The end of the trajectory."""
         step, scale = tuning.step_size, tuning.scale
 
@@ -78,4 +79,5 @@ class Hamiltonian(Proposal):
 
     def unit_step(self, dim: int) -> float:
         """A trajectory of unit length or so, shorter steps in higher dimension (Beskos et al. 2013)."""
-        return 1.0 / dim**0.25
+        result: float = 1.0 / dim**0.25
+        return result

@@ -16,6 +16,7 @@ from jax import Array
 
 from mintmc.proposals.base import Point, Proposal, Visit, check_proposal
 from mintmc.proposals.tuning import Preconditioner, Tuning, gather, spread
+from mintmc.shapes import Scalar, Vector
 
 
 @dataclass(frozen=True)
@@ -50,11 +51,11 @@ class Langevin(Proposal):
     def __post_init__(self) -> None:
         check_proposal(self)
 
-    def randomness(self, key: Array, dim: int, dtype: Any) -> Array:
+    def randomness(self, key: Array, dim: int, dtype: Any) -> Vector:
         """A standard normal vector."""
         return jax.random.normal(key, (dim,), dtype)
 
-    def move(self, randomness: Array, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Array]:
+    def move(self, randomness: Vector, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Scalar]:
         """One step along the gradient, with noise."""
         step, scale = tuning.step_size, tuning.scale
         shift = 0.5 * step**2 * gather(scale, here.gradient) + step * randomness
@@ -64,4 +65,5 @@ class Langevin(Proposal):
 
     def unit_step(self, dim: int) -> float:
         """The optimal scaling of Roberts & Rosenthal (1998)."""
-        return 1.65 / dim ** (1 / 6)
+        result: float = 1.65 / dim ** (1 / 6)
+        return result

@@ -11,6 +11,7 @@ from jax import Array
 
 from mintmc.proposals.base import Point, Proposal, Visit, check_proposal
 from mintmc.proposals.tuning import Preconditioner, Tuning, spread
+from mintmc.shapes import Scalar, Vector
 
 
 @dataclass(frozen=True)
@@ -45,15 +46,16 @@ class RandomWalk(Proposal):
     def __post_init__(self) -> None:
         check_proposal(self)
 
-    def randomness(self, key: Array, dim: int, dtype: Any) -> Array:
+    def randomness(self, key: Array, dim: int, dtype: Any) -> Vector:
         """A standard normal vector."""
         return jax.random.normal(key, (dim,), dtype)
 
-    def move(self, randomness: Array, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Array]:
+    def move(self, randomness: Vector, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Scalar]:
         """One step in a random direction."""
         theta = here.theta + spread(tuning.scale, tuning.step_size * randomness)
         return visit(theta), jnp.zeros((), theta.dtype)
 
     def unit_step(self, dim: int) -> float:
         """The optimal scaling of Roberts, Gelman & Gilks (1997)."""
-        return 2.38 / dim**0.5
+        result: float = 2.38 / dim**0.5
+        return result

@@ -336,7 +336,8 @@ def _decider(
         table, others, least, numbers, tickets = args
         decided = jax.lax.map(lambda given: jax.vmap(partial(once, table, others, least))(*given), (numbers, tickets))
         means = jax.tree.map(lambda leaf: leaf.mean(dtype=dtype), decided)
-        return means._replace(level=jax.nn.logsumexp(decided.level) - np.log(repeats))
+        result: _Counts = means._replace(level=jax.nn.logsumexp(decided.level) - np.log(repeats))
+        return result
 
     kind = ("audited decisions", identity(test), size, n_eff, rows, repeats)
     decide_all = flat.compiled(kind, lambda: jax.jit(lambda *args: jax.lax.map(pair, args)))
@@ -356,7 +357,8 @@ def _decider(
         }
         arrays = (given.astype(dtype) for given in (table, others, least))
         counts = decide_all(*arrays, numbers, tickets)
-        return jax.tree.map(lambda leaf: np.asarray(leaf, float), counts)
+        result: _Counts = jax.tree.map(lambda leaf: np.asarray(leaf, float), counts)
+        return result
 
     return decide
 

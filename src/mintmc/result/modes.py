@@ -109,11 +109,11 @@ def _error(tree: Any, means: np.ndarray, weights: np.ndarray) -> np.ndarray:
     within, between, chains = standard_error(means), standard_error(weights), len(weights)
     groups = tree["ladder"].attrs.get("ring_groups") if "ladder" in tree.children else None
     if groups is None:
-        return np.maximum(within, between)
+        return np.asarray(np.maximum(within, between))
     if groups == 1:
         return np.full_like(within, np.nan)
     # Of rings only the spread of the chains tells, and a few chains tell it badly: as wide as Student's t.
-    return np.maximum(within, between * t.isf(norm.sf(1), chains - 1))
+    return np.asarray(np.maximum(within, between * t.isf(norm.sf(1), chains - 1)))
 
 
 def relative_variance(weights: Any) -> float:
@@ -173,7 +173,8 @@ def batch_means(values: np.ndarray) -> np.ndarray:
         raise ValueError(f"tree must have at least 2 draws for standard errors, got {draws}")
     length = max(1, draws // BATCHES)
     stretches = draws // length
-    return values[:, : stretches * length].reshape(chains, stretches, length, *others).mean(axis=2)
+    result: np.ndarray = values[:, : stretches * length].reshape(chains, stretches, length, *others).mean(axis=2)
+    return result
 
 
 def standard_error(means: np.ndarray) -> np.ndarray:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 INK = {"mint": "#1b6ca8", "paper": "#c8553d", "truth": "#222222", "full": "#3a7d44"}
 """One colour for each part, in all figures."""
 
 
-def new_axes(axes=None):
+def new_axes(axes: Any = None) -> Any:
     """The given axes, or those of a new figure."""
     if axes is not None:
         return axes
@@ -17,7 +19,15 @@ def new_axes(axes=None):
     return plt.subplots(figsize=(5, 4), layout="constrained")[1]
 
 
-def contours_plot(axes, grid_x, grid_y, density, draws=None, colour=INK["mint"], title=""):
+def contours_plot(
+    axes: Any,
+    grid_x: np.ndarray,
+    grid_y: np.ndarray,
+    density: np.ndarray,
+    draws: np.ndarray | None = None,
+    colour: str = INK["mint"],
+    title: str = "",
+) -> Any:
     """Draws as dots over the contours that hold 50, 80, 95 and 99% of a density on a grid."""
     if draws is not None:
         axes.plot(draws[:, 0], draws[:, 1], ".", ms=1.5, alpha=0.3, color=colour, rasterized=True)

@@ -48,7 +48,8 @@ def _noise(tree: Any, ladder: Any) -> np.ndarray:
     noise = ladder["log_ratio_noise"].values.mean(axis=1).copy()
     for entry in audits(tree):
         noise[entry["rung"]] = entry["log_ratio_noise"]
-    return noise
+    result: np.ndarray = noise
+    return result
 
 
 def _unfed(ladder: Any, k: int) -> float:

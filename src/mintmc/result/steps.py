@@ -100,7 +100,8 @@ def _precision(posterior: Posterior, target: Tempered, centre: Any) -> np.ndarra
         keep = (np.arange(size) >= first - start).astype(centre.dtype)
         total += np.asarray(hessian(centre, data.read(start, start + size), keep), np.float64)
     prior = np.asarray(jax.hessian(target.prior)(centre), float)
-    return -(total / float(target.temperature) + prior)
+    result: np.ndarray = -(total / float(target.temperature) + prior)
+    return result
 
 
 def _gradient_noise(

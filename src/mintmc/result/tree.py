@@ -91,7 +91,7 @@ def build_tree(
     return tree
 
 
-def variables(theta: np.ndarray, unravel: Callable) -> dict[str, np.ndarray]:
+def variables(theta: np.ndarray, unravel: Callable[..., Any]) -> dict[str, np.ndarray]:
     """Flat vectors (..., d) as one named array for each leaf of params: ``theta`` if params is a bare array."""
     example = jax.eval_shape(lambda: unravel(jnp.zeros(theta.shape[-1:], theta.dtype)))
     named, at = {}, 0

@@ -89,7 +89,8 @@ def update(
     if not _adapts_scale(proposal):
         return adaptation
     adaptation = adaptation._replace(moments=_observe(adaptation.moments, theta))
-    return jax.lax.cond(window_ends, lambda a: _end_window(a, proposal), lambda a: a, adaptation)
+    result: Adaptation = jax.lax.cond(window_ends, lambda a: _end_window(a, proposal), lambda a: a, adaptation)
+    return result
 
 
 def window_ends(warmup: int) -> np.ndarray:
@@ -134,9 +135,9 @@ def _end_window(adaptation: Any, proposal: Proposal) -> Adaptation:
     learned = jnp.all(jnp.isfinite(scale)) & jnp.any(variances > 0)
     scale = jnp.where(learned, scale, adaptation.scale)
     empty = jax.tree.map(jnp.zeros_like, adaptation.moments)
-    adaptation = adaptation._replace(moments=empty, scale=scale)
+    kept: Adaptation = adaptation._replace(moments=empty, scale=scale)
     if proposal.step_size is not None:
-        return adaptation
+        return kept
     unit = jnp.log(jnp.asarray(proposal.unit_step(mean.size), mean.dtype))
-    log_step = jnp.where(learned, unit, adaptation.log_step)
-    return adaptation._replace(log_step=log_step, average=log_step, since_restart=jnp.zeros_like(count))
+    log_step = jnp.where(learned, unit, kept.log_step)
+    return kept._replace(log_step=log_step, average=log_step, since_restart=jnp.zeros_like(count))

@@ -17,6 +17,7 @@ import jax
 import numpy as np
 
 from mintmc import count
+from mintmc.compiled import shapes_and_types
 from mintmc.data import RowReader, Supplied
 from mintmc.kernels.base import Kernel
 from mintmc.proposals import Tuning
@@ -207,7 +208,7 @@ class ChainRun(Run):
         others = (*self.crew.given((task.key(Purpose.draw, 0), *ints(0, 0))), self._supplied(0))
         kinds: list[tuple[Any, Any]] = [(self.programs.warm, adaptation)] if task.warmup else []
         kinds.append((self.programs.draw, tuning))
-        shapes = _shapes((state, adaptation, others))
+        shapes = shapes_and_types((state, adaptation, others))
 
         def build(function: Any, step: Any) -> Any:
             program, given = self.crew.program(function), self.crew.given((state, step))
@@ -406,12 +407,6 @@ class ChainRun(Run):
 def record_capacity(dim: int) -> int:
     """Draws that one stretch records at most."""
     return max(64, min(2**16, 2**21 // (dim + 8)))
-
-
-def _shapes(tree: Any) -> Any:
-    """The form of a pytree of arrays, to tell programs apart."""
-    leaves, structure = jax.tree.flatten(tree)
-    return structure, tuple((np.shape(leaf), str(leaf.dtype)) for leaf in leaves)
 
 
 def _next_size(size: int, seconds: float, capacity: int) -> int:

@@ -46,7 +46,8 @@ class Draws:
     @property
     def room(self) -> int:
         """Draws of each chain that there is room for."""
-        return self.theta.shape[1]
+        result: int = self.theta.shape[1]
+        return result
 
     def write(self, chain: int, first: int, theta: np.ndarray, values: Info, statistics: Sequence[Statistic]) -> None:
         """Copy a stretch of one chain, from draw ``first`` on."""
@@ -69,7 +70,8 @@ def shapes_of(statistics: Sequence[Statistic], record: Info) -> dict[Statistic, 
 
 
 def _zeros(record: Info) -> Info:
-    return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), record)
+    result: Info = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), record)
+    return result
 
 
 class Part(NamedTuple):

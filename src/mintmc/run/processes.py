@@ -132,7 +132,7 @@ class Alone:
         """Programs that may run at once."""
         return chains
 
-    def program(self, function: Callable) -> Callable:
+    def program(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """``function`` as it is to be compiled."""
         return function
 
@@ -164,7 +164,7 @@ class Together(Alone):
         """One, or processes would run different programs at the same time."""
         return 1
 
-    def program(self, function: Callable) -> Callable:
+    def program(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """``function`` on all devices."""
         mesh, everywhere = Mesh(jax.devices(), (DATA_AXIS,)), PartitionSpec()
         return jax.shard_map(function, mesh=mesh, in_specs=everywhere, out_specs=everywhere, check_vma=False)

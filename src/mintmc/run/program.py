@@ -85,7 +85,10 @@ class Programs:
             return state, adaptation, _add(totals, info)
 
         nothing = Totals(count.nothing(), count.nothing())
-        return _loop(partial(self._noise, key), first, last, self._block, 1, body, (state, adaptation, nothing))
+        result: tuple[Any, Any, Totals] = _loop(
+            partial(self._noise, key), first, last, self._block, 1, body, (state, adaptation, nothing)
+        )
+        return result
 
     def draw(
         self, state: Any, tuning: Tuning | None, key: Array, first: Array, last: Array, rows: Rows
@@ -121,7 +124,8 @@ class Programs:
         shapes = jax.eval_shape(example)
         empty = jax.tree.map(lambda leaf: jnp.zeros((self.capacity, *leaf.shape), leaf.dtype), shapes)
         of_block = partial(self._noise, key, with_rows=together == thin)
-        return _loop(of_block, first, last, self._block, thin, body, (state, empty))
+        result: tuple[Any, Info] = _loop(of_block, first, last, self._block, thin, body, (state, empty))
+        return result
 
     @property
     def _block(self) -> int:
@@ -179,7 +183,8 @@ class Programs:
             return state, statistics.merge(declared, sums, info)
 
         state, info = advance(at(noise, jax.tree.map(lambda _: 0, noise)), state)
-        return jax.lax.fori_loop(1, steps, one, (state, statistics.begin(declared, info)))
+        result: tuple[Any, Info] = jax.lax.fori_loop(1, steps, one, (state, statistics.begin(declared, info)))
+        return result
 
 
 def _loop(

@@ -17,6 +17,7 @@ import jax
 import numpy as np
 
 from mintmc import count
+from mintmc.compiled import shapes_and_types
 from mintmc.data import PASSES_PER_SHUFFLE, RowReader, Supplied
 from mintmc.kernels.equi_energy import EquiEnergyKernel, Rung
 from mintmc.ladder.ladder import Ladder
@@ -339,9 +340,9 @@ class RoundRun(Run):
         """The programs of warm-up and of draws."""
         state, adaptation, tuning = self.states[k][0]
         shared = (key_of(self.task.seed, Purpose.draw), *ints(0, 0), self._supplies(k, 0))
-        compiled, warm = self.reference.target.compiled, None
+        compiled, shapes, warm = self.reference.target.compiled, shapes_and_types((state, adaptation, shared)), None
         if self.task.warmup:
-            kind = programs.identity_of("warm")
+            kind = (programs.identity_of("warm"), shapes)
             warm = compiled(kind, lambda: compile_program(programs.warm, state, adaptation, *shared))
-        kind = programs.identity_of("draw")
+        kind = (programs.identity_of("draw"), shapes)
         return warm, compiled(kind, lambda: compile_program(programs.draw, state, tuning, *shared))

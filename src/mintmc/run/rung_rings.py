@@ -130,7 +130,8 @@ class RungRings:
         """The share of each rung's states that every ring has had: (rung, chain, ring)."""
         chains = range(self.task.chains)
         seen = np.array([[self.rings[k][self.group(c)].seen for c in chains] for k in range(self.rungs)])
-        return seen / np.maximum(seen.sum(axis=2, keepdims=True), 1)
+        result: np.ndarray = seen / np.maximum(seen.sum(axis=2, keepdims=True), 1)
+        return result
 
     def known_edges(self) -> np.ndarray:
         """The edges between rings, (rung, chain, edge); rung 0 has those of the next."""
@@ -145,7 +146,8 @@ class RungRings:
         if data is None or rows == 0:
             return None
         order = distinct(np.random.default_rng([self.task.seed, size]), data.n, rows)
-        return self.target.posterior.beside(jax.tree.map(jnp.asarray, data.take(order)))
+        result: Referenced | None = self.target.posterior.beside(jax.tree.map(jnp.asarray, data.take(order)))
+        return result
 
     def _empty(self, size: int, capacity: int, keeps_gradient: bool, place: int, group: int) -> Rings:
         """Rings for the states of a rung; those that are ever filled live on disk if the run does."""

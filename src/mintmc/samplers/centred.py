@@ -21,7 +21,8 @@ from mintmc.control import Controlled, Expansion, Laplace, Taylor, expand, lapla
 from mintmc.control.choose import COMFORTABLE, FEWEST, ROWS_LOOKED_AT, Look, Residuals
 from mintmc.energy import Tempered
 from mintmc.kernels.base import Kernel
-from mintmc.modes.find import Mode, NoModeError, mode_of
+from mintmc.modes.find import Mode, mode_of
+from mintmc.modes.search import NoModeError
 from mintmc.posterior import flatten
 from mintmc.proposals import Point, Proposal, Tuning
 from mintmc.run import adapt
@@ -166,7 +167,7 @@ class Centred(Centres):
     def _mode(self, task: Task, theta: Array) -> Mode:
         order, flat = self._order, task.target
         settings: dict[str, Any] = {"max_passes": _PASSES, "is_patient": False}
-        mode = mode_of(flat.posterior, theta, flat.unravel, seed=task.seed, order=order, **settings)
+        mode = mode_of(flat, theta, seed=task.seed, order=order, **settings)
         self.not_found += int(order == 2 and mode.covariance is None)
         self.rows_read += mode.rows_read
         self.passes += mode.passes

@@ -10,9 +10,8 @@ import numpy as np
 
 from mintmc import check
 from mintmc.control import Taylor
-from mintmc.energy import Model
 from mintmc.modes.find import check_hessian_fits
-from mintmc.posterior import Params, Posterior, check_alike, check_counted, flatten
+from mintmc.posterior import FlatTarget, Params, Posterior, check_alike, check_counted, flatten
 from mintmc.proposals import Autoregressive, Langevin, Proposal, RandomWalk
 from mintmc.proposals.tuning import LAPLACE
 
@@ -50,14 +49,14 @@ def check_without_laplace(proposal: Any) -> None:
 def check_control_fits(control: Taylor, proposal: Any, posterior: Posterior, params: Params) -> None:
     """Refuse a centre of another form, and a log-likelihood that has not the derivatives that are needed."""
     check_counted(posterior)
-    theta, unravel = flatten(params, "init")
+    theta = flatten(params, "init")[0]
     if control.centre is not None:
         flatten(control.centre, "control.centre")
         check_alike("control.centre", control.centre, params)
     check_curvature_known("control.order", control.order, proposal)
     if control.order == 2:
         check_hessian_fits(theta.size)
-    check_expandable(posterior.model(unravel, theta.size), posterior, theta, control.order)
+    check_expandable(posterior.flat(params), theta, control.order)
 
 
 def check_curvature_known(name: str, order: int, proposal: Any) -> None:
@@ -66,19 +65,23 @@ def check_curvature_known(name: str, order: int, proposal: Any) -> None:
         raise ValueError(f"{name} must be 2 for {_wanted(proposal)}, which needs the curvature, got 1")
 
 
-def check_expandable(model: Model, posterior: Posterior, theta: Any, order: int, who: str = "control") -> None:
+def check_expandable(target: FlatTarget, theta: Any, order: int, who: str = "control") -> None:
     """Refuse a log-likelihood without the derivatives that an expansion needs, or with such as are not finite."""
-    assert posterior.data is not None
-    one = posterior.data.read(0, min(posterior.n, 100))
+    data, model = target.posterior.data, target.model
+    assert data is not None
+    some = data.read(0, min(target.n, 100))
 
-    def along(at: Any) -> Any:
-        return jax.jvp(lambda at: model.each(at, one), (at,), (jnp.ones_like(at),))[1]
+    def along(at: Any, rows: Any) -> Any:
+        return jax.jvp(lambda at: model.each(at, rows), (at,), (jnp.ones_like(at),))[1]
 
-    derivatives = along if order == 1 else (lambda at: jax.jvp(along, (at,), (jnp.ones_like(at),))[1])
+    def twice(at: Any, rows: Any) -> Any:
+        return jax.jvp(lambda at: along(at, rows), (at,), (jnp.ones_like(at),))[1]
+
+    derivatives = along if order == 1 else twice
     what = "first" if order == 1 else "first and second"
     try:
-        jax.eval_shape(jax.grad(lambda at: derivatives(at).sum()), theta)
-        values = np.asarray(jax.jit(derivatives)(theta))
+        jax.eval_shape(jax.grad(lambda at: derivatives(at, some).sum()), theta)
+        values = np.asarray(target.compiled(("derivatives", order), lambda: jax.jit(derivatives))(theta, some))
     except Exception as error:
         reason = check.first_line(error)
         raise ValueError(f"{who} needs a log_likelihood with {what} derivatives by JAX, got {reason}") from error

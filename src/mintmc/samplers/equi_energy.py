@@ -132,7 +132,7 @@ class EquiEnergy(Sampler):
         given = self.jump_probability
         return tuple(given) if isinstance(given, Sequence) else (given,) * len(self.ladder)
 
-    def _check_each(self, name: str, values: tuple) -> None:
+    def _check_each(self, name: str, values: tuple[Any, ...]) -> None:
         if len(values) != len(self.ladder):
             got = check.shown(values)
             raise ValueError(f"{name} must have one entry for each of {len(self.ladder)} rungs, got {got}")

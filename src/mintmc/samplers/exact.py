@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 
 from mintmc import check
-from mintmc.compiled import identity
+from mintmc.compiled import ByContent, identity
 from mintmc.control.alias import weighted
 from mintmc.control.bounds import checked_scales, row_norms
 from mintmc.control.lower_bounds import Bound
@@ -33,7 +33,7 @@ from mintmc.samplers.base import (
 
 
 @dataclass(frozen=True, eq=False)
-class FireflyMC(KernelSampler):
+class FireflyMC(ByContent, KernelSampler):
     """Firefly Monte Carlo: exact, and reads only rows whose likelihood is far above a lower bound.
 
     Use it where a tight bound is known, such as logistic regression near its mode. Statistics of each draw: ``bright``
@@ -117,7 +117,7 @@ class FireflyMC(KernelSampler):
 
 
 @dataclass(frozen=True, eq=False)
-class TunaMH(KernelSampler):
+class TunaMH(ByContent, KernelSampler):
     """TunaMH: exact Metropolis-Hastings on about L + chi L^2 rows, where L = sum(scales) * distance / T.
 
     Use it where log-likelihoods change by a known amount at most. Short steps and high temperatures make it cheap.

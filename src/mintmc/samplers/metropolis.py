@@ -200,8 +200,8 @@ class MINT(KernelSampler):
         if self.temperature is not None:
             return float(self.temperature)
         if self.lam is not None:
-            return n ** (1 - self.lam)
-        return n / (self.batch_size or 1) ** (self.alpha or 0)  # n^lambda = (n^tau)^alpha
+            return float(n ** (1 - self.lam))
+        return float(n / (self.batch_size or 1) ** (self.alpha or 0))  # n^lambda = (n^tau)^alpha
 
     def start_temperature(self, n: int) -> float | None:
         """At which chains start around one ``init``."""

@@ -14,10 +14,11 @@ from jax import Array
 
 from mintmc import check
 from mintmc.acceptance.scalable import Scalable, residuals
+from mintmc.compiled import ByContent
 from mintmc.control import ORDERS, Controlled, Expansion, Taylor
 from mintmc.control.alias import weighted
 from mintmc.control.bounds import RegressionBounds, RemainderBounds
-from mintmc.energy import TEMPERS, Model
+from mintmc.energy import TEMPERS
 from mintmc.kernels.metropolis import MetropolisKernel
 from mintmc.modes.find import check_hessian_fits
 from mintmc.posterior import FlatTarget, Params, Posterior, check_alike, check_counted, flatten
@@ -37,7 +38,7 @@ _ROWS_TO_TRY = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class ScalableMH(KernelSampler):
+class ScalableMH(ByContent, KernelSampler):
     """Metropolis-Hastings with scalable subsampling (MH-SS): exact at T = 1, and reads a handful of rows a step.
 
     Use it for regression models with many rows: every log-likelihood is expanded around a centre, the expansions are
@@ -109,10 +110,10 @@ class ScalableMH(KernelSampler):
         if self.centre is not None:
             flatten(self.centre, "centre")
             check_alike("centre", self.centre, params)
-        theta, unravel = flatten(params, "init")
+        theta, target = flatten(params, "init")[0], posterior.flat(params)
         if self.order == 2:
             check_hessian_fits(theta.size)
-        check_expandable(posterior.model(unravel, theta.size), posterior, theta, self.order, "ScalableMH")
+        check_expandable(target, theta, self.order, "ScalableMH")
         if isinstance(self.bounds, RemainderBounds):
             check.scalar("distance", self.bounds.distance, *[jax.tree.map(jnp.asarray, params)] * 3)
         elif self.bounds.x.shape[1] != theta.size:
@@ -121,7 +122,7 @@ class ScalableMH(KernelSampler):
         rows = len(self.bounds.x if isinstance(self.bounds, RegressionBounds) else self.bounds.scales)
         if rows != posterior.n:
             raise ValueError(f"bounds must be of n={posterior.n} rows, got {rows}")
-        _check_they_hold(self, posterior, theta, unravel)
+        _check_they_hold(self, target, theta)
 
     def target_temperature(self, n: int) -> float:
         """The temperature of the distribution that its draws come from."""
@@ -141,7 +142,7 @@ class ScalableMH(KernelSampler):
         proposal = on_vectors(self.proposal, target)
         return MetropolisKernel(tempered, proposal, test, target.n, target.dim, target.dtype)
 
-    def _on_vectors(self, unravel: Callable) -> tuple[np.ndarray, Callable[[Array, Array, Array], Array]]:
+    def _on_vectors(self, unravel: Callable[..., Any]) -> tuple[np.ndarray, Callable[[Array, Array, Array], Array]]:
         """c_i, and M as a function of flat vectors."""
         bounds = self.bounds
         if isinstance(bounds, RegressionBounds):
@@ -149,20 +150,25 @@ class ScalableMH(KernelSampler):
         return bounds.scales, lambda *vectors: bounds.distance(*(unravel(vector) for vector in vectors))
 
 
-def _check_they_hold(sampler: ScalableMH, posterior: Posterior, theta: Array, unravel: Callable) -> None:
+def _check_they_hold(sampler: ScalableMH, target: FlatTarget, theta: Array) -> None:
     """Try the bounds on some rows, on moves around ``theta`` of about the size of the posterior, and ten times it."""
-    model, number = posterior.model(unravel, theta.size), min(_ROWS_TO_TRY, posterior.n)
-    assert posterior.data is not None
-    rows = posterior.data.read(0, number)
+    data, model, number = target.posterior.data, target.model, min(_ROWS_TO_TRY, target.n)
+    assert data is not None
+    rows = data.read(0, number)
     if isinstance(sampler.bounds, RegressionBounds):
-        _check_slopes(model, theta, rows, sampler.bounds.x[:number])
-    scales, distance = sampler._on_vectors(unravel)
+        _check_slopes(target, theta, rows, sampler.bounds.x[:number])
+    scales, distance = sampler._on_vectors(target.unravel)
     hessian = jnp.zeros((theta.size,) * 2, theta.dtype) if sampler.order == 2 else None
-    target = Controlled(model, 1.0, expansion=Expansion(theta, jnp.zeros_like(theta), hessian))
-    shifts = np.random.default_rng(0).normal(size=(2, theta.size)) / np.sqrt(posterior.n)
+    expansion = Expansion(theta, jnp.zeros_like(theta), hessian)
+    shifts = np.random.default_rng(0).normal(size=(2, theta.size)) / np.sqrt(target.n)
+
+    def left(expansion: Expansion, here: Array, there: Array, rows: Any) -> Any:
+        return residuals(Controlled(model, 1.0, expansion=expansion), here, there, rows)
+
+    both = target.compiled(("what expansions leave", sampler.order), lambda: jax.jit(left))
     for reach in (1, 10):
         here, there = (theta + jnp.asarray(reach * shift, theta.dtype) for shift in shifts)
-        residual, rounding = map(np.asarray, jax.jit(partial(residuals, target))(here, there, rows))
+        residual, rounding = map(np.asarray, both(expansion, here, there, rows))
         allowed = scales[:number] * float(distance(here, there, theta))
         above = np.flatnonzero(~(np.abs(residual) <= allowed * (1 + 1e-5) + rounding))
         if above.size:
@@ -171,9 +177,10 @@ def _check_they_hold(sampler: ScalableMH, posterior: Posterior, theta: Array, un
             raise ValueError(f"bounds must hold for log_likelihood, got a remainder near init of {got}")
 
 
-def _check_slopes(model: Model, theta: Array, rows: Any, x: np.ndarray) -> None:
+def _check_slopes(target: FlatTarget, theta: Array, rows: Any, x: np.ndarray) -> None:
     """A function of x_i'theta has a gradient along x_i: refuse rows of other data, or in another order."""
-    gradients = np.asarray(jax.jit(jax.vmap(jax.grad(model.log_likelihood), (None, 0)))(theta, rows), np.float64)
+    slopes = jax.vmap(jax.grad(target.model.log_likelihood), (None, 0))
+    gradients = np.asarray(target.compiled(("slopes",), lambda: jax.jit(slopes))(theta, rows), np.float64)
     x = np.asarray(x, np.float64)
     lengths = np.maximum(np.sum(x**2, axis=1, keepdims=True), np.finfo(np.float64).tiny)
     beside = gradients - x * (np.sum(gradients * x, axis=1, keepdims=True) / lengths)

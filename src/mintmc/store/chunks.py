@@ -106,7 +106,8 @@ class Chunks(LocalStore):
         """Read a chunk, or the metadata of an array."""
         prototype = default_buffer_prototype() if prototype is None else prototype
         if key == "zarr.json" and self.document is not None:
-            return prototype.buffer.from_bytes(self.document)
+            document: Buffer = prototype.buffer.from_bytes(self.document)
+            return document
         array, at, place = key.rpartition("/c")
         if not at or array not in self.grids:
             return await super().get(key, prototype, byte_range)
@@ -116,7 +117,8 @@ class Chunks(LocalStore):
         # What lies behind the end that readers know was left by a run that was stopped: it is of use if it is whole.
         elif _fault(whole, grid) is not None:
             return None
-        return prototype.buffer.from_bytes(whole)
+        chunk: Buffer = prototype.buffer.from_bytes(whole)
+        return chunk
 
     def verify(self) -> None:
         """Refuse a store of which a chunk is missing or damaged."""

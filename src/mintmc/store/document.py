@@ -45,7 +45,8 @@ def load_document(path: Path) -> dict[str, Any]:
         raise _damaged(path / "zarr.json", "its checksum does not match")
     if "mintmc_run" in attributes:
         _check_record(path / "zarr.json", attributes["mintmc_run"])
-    return document
+    result: dict[str, Any] = document
+    return result
 
 
 def check_members(path: Path, members: dict[str, Any], record: dict[str, Any] | None) -> dict[str, Grid]:

@@ -62,7 +62,8 @@ def read(path: Path, most: int) -> bytes:
     with open_file(path) as file:
         if os.fstat(file.fileno()).st_size > most:
             raise OSError(errno.EFBIG, f"larger than {most} bytes", str(path))
-        return file.read()
+        result: bytes = file.read()
+        return result
 
 
 def digest(path: Path) -> str:

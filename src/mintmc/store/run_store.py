@@ -50,7 +50,8 @@ class Committed:
     def checkpoint_path(self) -> Path:
         """Of the file that holds the checkpoint."""
         assert self.record is not None
-        return self.path / self.record["checkpoint"]
+        result: Path = self.path / self.record["checkpoint"]
+        return result
 
     def checkpoint(self) -> list[np.ndarray]:
         """The arrays of the checkpoint."""
@@ -205,7 +206,8 @@ def read_record(path: str | Path) -> dict[str, Any]:
     text = document.get("attributes", {}).get("mintmc_run")
     if text is None:
         raise ValueError(f"out must be a new path or a run of mintmc, got {path}: no {path / 'zarr.json'} of one")
-    return json.loads(text)
+    result: dict[str, Any] = json.loads(text)
+    return result
 
 
 def open_run(path: str | Path) -> xarray.DataTree:
@@ -247,7 +249,7 @@ def _begin(path: Path) -> None:
     sync(path.parent)
 
 
-def _chunks(values: np.ndarray, dims: tuple) -> tuple[int, ...]:
+def _chunks(values: np.ndarray, dims: tuple[Any, ...]) -> tuple[int, ...]:
     """One chain a chunk, so that processes never share a file; as many draws as make a megabyte."""
     sizes = [1 if dim in ("chain", "rung") else max(size, 1) for dim, size in zip(dims, values.shape, strict=True)]
     if "draw" in dims:
@@ -267,4 +269,5 @@ def _nothing(dtype: np.dtype) -> Any:
 
 def _plain(attributes: dict[str, Any]) -> dict[str, Any]:
     """Attributes as JSON can hold them."""
-    return json.loads(json.dumps(attributes, default=lambda value: np.asarray(value).tolist()))
+    result: dict[str, Any] = json.loads(json.dumps(attributes, default=lambda value: np.asarray(value).tolist()))
+    return result

@@ -7,10 +7,12 @@ For the chain that is run (common batches) what must be normal is the difference
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from mintmc import check
 from mintmc.data import Uniform
@@ -28,7 +30,7 @@ class Normality:
     skewness: float
     excess_kurtosis: float
 
-    def plot(self, axes=None):
+    def plot(self, axes: Any = None) -> Any:
         """Histogram of t against the normal with the same mean and variance; returns the axes."""
         axes = new_axes(axes)
         axes.hist(self.t, bins=60, density=True, color=INK["mint"], alpha=0.5, label=f"{len(self.t)} batches")
@@ -100,8 +102,9 @@ def normality(
         raise ValueError(f"log_likelihood must be finite for all data, got another value at {states}")
     batching = Uniform(posterior.n)
 
-    def one(key):
-        return jnp.sqrt(m) * (batching.take(each, batching.ticket(key), 0, m) - each.mean()).mean()
+    def one(key: Array) -> Array:
+        scaled: Array = jnp.sqrt(m) * (batching.take(each, batching.ticket(key), 0, m) - each.mean()).mean()
+        return scaled
 
     keys = jax.random.split(jax.random.key(seed), batches)
     t = np.asarray(jax.jit(lambda keys: jax.lax.map(one, keys))(keys), dtype=float)

@@ -110,7 +110,8 @@ def tune_ladder(
 
 
 def _over_chains(pilot: Any, name: str) -> np.ndarray:
-    return pilot[name].mean("chain").values
+    result: np.ndarray = pilot[name].mean("chain").values
+    return result
 
 
 def batch_sizes(measured: np.ndarray, size: int, n: int, noise: float, largest: float) -> list[int | None]:
@@ -161,7 +162,8 @@ class _ProbeKernel(ParallelTemperingKernel):
             temperature, numbers, theta, tuning = at
             target = Tempered(self.model, temperature, self.temper)
             kernel = MetropolisKernel(target, self.proposal, Common(True), self.size, self.dim, self.dtype)
-            return kernel.advance(numbers, State(Point(theta), ()), rows, tuning)[1]["log_ratio_noise"]
+            result: Array = kernel.advance(numbers, State(Point(theta), ()), rows, tuning)[1]["log_ratio_noise"]
+            return result
 
         def swap(at: tuple[Array, Array, Array]) -> Array:
             target = Tempered(self.model, at[0], self.temper, exchange=True)

@@ -51,7 +51,8 @@ def true_params(d: int) -> np.ndarray:
 def simulate(n: int, d: int, seed: int = 0) -> np.ndarray:
     """Observations at theta*."""
     rng = np.random.default_rng(seed)
-    return (rng.normal(size=n) + true_params(d)[rng.integers(0, d, n)]).astype(np.float32)
+    result: np.ndarray = (rng.normal(size=n) + true_params(d)[rng.integers(0, d, n)]).astype(np.float32)
+    return result
 
 
 def log_likelihood(theta: Any, x: Any) -> Any:

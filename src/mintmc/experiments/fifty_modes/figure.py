@@ -62,7 +62,7 @@ def draw(theta: dict[str, np.ndarray], measured: dict[str, Any], some: Clusters 
     return path
 
 
-def _first_coordinate(axis, theta: np.ndarray) -> None:
+def _first_coordinate(axis: Any, theta: np.ndarray) -> None:
     d = theta.shape[-1]
     first = theta[..., 0].ravel()
     axis.hist(first, bins=80, color=INK["mint"])
@@ -73,7 +73,7 @@ def _first_coordinate(axis, theta: np.ndarray) -> None:
     axis.set_title(f"T = 1: {ratio}, exact {d - 1} : 1")
 
 
-def _embedding(axis, some: Clusters | None) -> None:
+def _embedding(axis: Any, some: Clusters | None) -> None:
     axis.set(xticks=[], yticks=[])
     if some is None:
         axis.text(0.5, 0.5, MISSING, ha="center", va="center", transform=axis.transAxes)
@@ -87,7 +87,7 @@ def _embedding(axis, some: Clusters | None) -> None:
     axis.set_title(f"t-SNE of {len(some.modes):,} draws at T = 1, {len(seen)} modes")
 
 
-def _elbow(axis, some: Clusters | None, d: int) -> None:
+def _elbow(axis: Any, some: Clusters | None, d: int) -> None:
     axis.set(xlabel="clusters C", ylabel="k-means objective")
     if some is None:
         axis.text(0.5, 0.5, MISSING, ha="center", va="center", transform=axis.transAxes)
@@ -99,7 +99,7 @@ def _elbow(axis, some: Clusters | None, d: int) -> None:
     axis.legend(frameon=False)
 
 
-def _traces(axis, theta: dict[str, np.ndarray]) -> None:
+def _traces(axis: Any, theta: dict[str, np.ndarray]) -> None:
     names = {"ours": ("ours", INK["mint"]), "plain": ("plain MCMC", INK["paper"])}
     for name, (label, colour) in names.items():
         modes = modes_of(theta[name][0]) + 1
@@ -110,7 +110,7 @@ def _traces(axis, theta: dict[str, np.ndarray]) -> None:
     axis.legend(frameon=False, loc="upper right", ncols=2, markerscale=3)
 
 
-def _energies(axis, rungs: list[dict[str, Any]]) -> None:
+def _energies(axis: Any, rungs: list[dict[str, Any]]) -> None:
     T = [rung["temperature"] for rung in rungs]
     for name, error, label, colour, shift in (
         ("reference", "reference_error", "parallel tempering, all data", INK["full"], 0.97),
@@ -124,7 +124,7 @@ def _energies(axis, rungs: list[dict[str, Any]]) -> None:
     axis.legend(frameon=False, loc="lower left")
 
 
-def _weights(axis, curve: dict[str, list], d: int) -> None:
+def _weights(axis: Any, curve: dict[str, list[Any]], d: int) -> None:
     draws = np.asarray(curve["draws"])
     axis.plot(draws, curve["relative_variance"], color=INK["mint"], label="ours, all chains pooled")
     axis.plot(draws, (d - 1) / draws, "--", color=INK["truth"], lw=1, label="independent draws")

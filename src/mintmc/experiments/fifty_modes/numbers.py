@@ -28,7 +28,8 @@ PAPER_OCCUPANCY = (
 
 def modes_of(theta: np.ndarray) -> np.ndarray:
     """Which of the modes 2 e_j a state belongs to: the j of its largest coordinate."""
-    return theta.argmax(axis=-1)
+    result: np.ndarray = theta.argmax(axis=-1)
+    return result
 
 
 def weights(modes: np.ndarray, d: int) -> np.ndarray:
@@ -36,7 +37,7 @@ def weights(modes: np.ndarray, d: int) -> np.ndarray:
     return np.bincount(modes.ravel(), minlength=d) / modes.size
 
 
-def weight_curve(modes: np.ndarray, d: int, points: int = 30) -> dict[str, list]:
+def weight_curve(modes: np.ndarray, d: int, points: int = 30) -> dict[str, list[Any]]:
     """Relative variance of the weights in the first draws of all chains, against their number."""
     chains, draws = modes.shape
     at = np.unique(np.geomspace(min(draws, 20), draws, points).astype(int))

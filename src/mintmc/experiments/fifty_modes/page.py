@@ -186,7 +186,7 @@ def ring_tables(measured: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def _column(rungs: Sequence[dict], shares: Sequence) -> tuple[list, list, Sequence]:
+def _column(rungs: Sequence[dict[str, Any]], shares: Sequence[Any]) -> tuple[list[Any], list[Any], Sequence[Any]]:
     return [rung["temperature"] for rung in rungs], [rung["batch_size"] for rung in rungs], shares
 
 

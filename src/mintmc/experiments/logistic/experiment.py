@@ -138,15 +138,16 @@ def reproduce(scale: str, out: Path, progress: bool = True) -> Path:
     return figure
 
 
-def _figure(normal, curves, temperature, runs, path: Path) -> Path:
+def _figure(normal: Any, curves: Any, temperature: float, runs: int, path: Path) -> Path:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 3, figsize=(15, 4.6), layout="constrained")
     normal.plot(axes[0])
-    for axis, x_of, label in (
+    shown: Any = (
         (axes[1], lambda c: c.passes.mean(axis=0), "passes over the data (every read counted)"),
         (axes[2], lambda c: c.seconds, "seconds of sampling"),
-    ):
+    )
+    for axis, x_of, label in shown:
         for name, c in curves.items():
             mean, error = c.single.mean(axis=0), c.single.std(axis=0, ddof=1) / np.sqrt(runs)
             axis.plot(x_of(c), mean, color=INK[name], label=LABELS[name])
@@ -162,7 +163,7 @@ def _figure(normal, curves, temperature, runs, path: Path) -> Path:
     return path
 
 
-def _page(scale, trees, curves, normal, change, rows) -> Page:
+def _page(scale: str, trees: Any, curves: Any, normal: Any, change: Any, rows: Any) -> Page:
     page = Page("logistic", scale, "Bayesian logistic regression, MNIST 1 versus 7 (section 4.2, Figure 2, Table 1)")
     for name, c in curves.items():
         page.claim("mean accepted step", LABELS[name], f"{PAPER_STEPS[name]:.2f}", f"{c.step:.3f}")
@@ -204,4 +205,5 @@ def _page(scale, trees, curves, normal, change, rows) -> Page:
 def _seconds_to(tree: Any, touched: float) -> float:
     """Wall-clock seconds of sampling until so many data were read by each chain."""
     each = float(tree["sample_stats"]["data_touched"].mean())
-    return tree.attrs["sampling_time"] * (touched / each) / tree["sample_stats"].sizes["draw"]
+    result: float = tree.attrs["sampling_time"] * (touched / each) / tree["sample_stats"].sizes["draw"]
+    return result

@@ -69,7 +69,7 @@ class Quadrature(NamedTuple):
     theta2: np.ndarray
     probability: np.ndarray  # of each grid point, sums to 1
 
-    def mean(self, f: Callable) -> float:
+    def mean(self, f: Callable[..., Any]) -> float:
         """Expectation of f(theta1, theta2)."""
         return float(np.sum(self.probability * f(self.theta1[:, None], self.theta2[None, :])))
 
@@ -150,7 +150,7 @@ def reproduce(scale: str, out: Path, progress: bool = True) -> Path:
     return figure
 
 
-MOMENTS: dict[str, Callable] = {
+MOMENTS: dict[str, Callable[..., Any]] = {
     "E theta1": lambda a, b: a + 0 * b,
     "E theta2": lambda a, b: b + 0 * a,
     "E |theta2|": lambda a, b: np.abs(b) + 0 * a,
@@ -160,7 +160,7 @@ MOMENTS: dict[str, Callable] = {
 LABELS = {"mint": "MINT, penalty (ours)", "paper": "MINT, no penalty (paper)", "full": "tempered MCMC"}
 
 
-def _figure(truth, draws, at, hits, temperature, path: Path) -> Path:
+def _figure(truth: Any, draws: Any, at: Any, hits: Any, temperature: float, path: Path) -> Path:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 3, figsize=(14, 4.4), layout="constrained")
@@ -184,7 +184,7 @@ def _figure(truth, draws, at, hits, temperature, path: Path) -> Path:
     return path
 
 
-def _page(scale, trees, draws, truth, hits, rivals) -> Page:
+def _page(scale: str, trees: Any, draws: Any, truth: Any, hits: Any, rivals: Any) -> Page:
     page = Page("tied-means", scale, "Gaussian mixture with tied means (section 4.1, Figure 1)")
     for name, counts in hits.items():
         ratio, error = (values[-1] for values in pooled_ratio(counts))

@@ -5,7 +5,7 @@ that the mean over a batch of uniform exposures is normal, and a centre far from
 posterior is known on a grid.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
@@ -68,7 +68,7 @@ def worst_distance(control, proposal=None, wrap=lambda settings: settings, **set
     """Largest distance of mean, variance and third moment from the posterior's, in standard errors."""
     proposal = mintmc.RandomWalk() if proposal is None else proposal
     sampler = mintmc.MINT(M, temperature=1.0, control=mintmc.Taylor(), proposal=proposal, **settings)
-    kernel = wrap(sampler.kernel(POSTERIOR.model(lambda t: t, 1), jnp.zeros(1), lambda t: t, lambda p: p))
+    kernel = wrap(sampler.kernel(POSTERIOR.flat(np.zeros(1, np.float32))))
     states = drawn()
     tuning = Tuning(jnp.asarray(0.08, jnp.float32), None)
     rows = Supplied(POSTERIOR.rows, {"control": control})
@@ -105,14 +105,7 @@ def test_the_noise_is_worth_a_test():
 
 def with_target(make):
     """The kernel with another target in its settings."""
-
-    def wrap(kernel):
-        from mintmc.kernels import metropolis
-
-        settings = kernel.moves[0]
-        return metropolis.kernel(settings._replace(target=make(settings.target)))
-
-    return wrap
+    return lambda kernel: replace(kernel, target=make(kernel.target))
 
 
 def test_a_hessian_of_another_centre_is_caught():

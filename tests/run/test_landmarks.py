@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import mintmc
+from mintmc.ladder.reference import Reference
 from mintmc.run.landmarks import Landmarks
-from mintmc.run.sample import _task
+from mintmc.run.task import Task
 from truth import gaussian_data, gaussian_log_likelihood
 
 X, SCALE = gaussian_data(200), 0.3
@@ -54,9 +55,11 @@ def test_landmarks(name):
 
 
 def test_sums_do_not_depend_on_their_portions():
-    task = _task(POSTERIOR, SAMPLERS["parallel tempering"], mintmc.PerChain(STARTS), 2, 0, 10, 10, 1)
+    target = POSTERIOR.flat(STARTS[0])
+    task = Task(target, [target.ravel(start) for start in STARTS], STARTS[0], seed=0, draws=10, warmup=10, thin=1)
+    reference = Reference.of(target, LADDER, None, STARTS[0], None)
     draws = np.random.default_rng(0).normal(1000.0, 2.0, size=(500, 1)).astype(np.float32)
-    whole, parts = Landmarks(task), Landmarks(task)
+    whole, parts = (Landmarks(task, len(LADDER), reference) for _ in range(2))
     whole.wander(0, draws)
     for part in np.split(draws, [7, 7, 100]):
         parts.wander(0, part)

@@ -7,7 +7,7 @@ import pytest
 import mintmc
 from mintmc.experiments.tied_means import experiment as tied_means
 from mintmc.ladder.rings import subset_size
-from mintmc.run import sample as runner
+from mintmc.run import driver
 from truth import LIMIT, gaussian_data, gaussian_log_likelihood
 
 LIGHT, HEAVY = 0.2, 0.8
@@ -77,7 +77,7 @@ def test_draws_depend_neither_on_cores_nor_on_other_chains(monkeypatch):
     sampler = equi_energy(mintmc.Ladder([1, 5]), round_length=100)
     settings = {"draws": 350, "warmup": 50, "seed": 3}
     three = run(sampler=sampler, chains=3, **settings)
-    monkeypatch.setattr(runner, "cores", lambda lanes: 1)
+    monkeypatch.setattr(driver, "cores", lambda lanes: 1)
     two = run(sampler=sampler, chains=2, **settings)
     np.testing.assert_array_equal(two.posterior.theta, three.posterior.theta[:2])
     np.testing.assert_array_equal(two.ladder.energy, three.ladder.energy[:, :2])
@@ -85,7 +85,7 @@ def test_draws_depend_neither_on_cores_nor_on_other_chains(monkeypatch):
 
 
 def test_ctrl_c_returns_the_draws_made_so_far(monkeypatch):
-    class Pressed(runner.Interrupt):
+    class Pressed(driver.Interrupt):
         """Ctrl-C after a few looks."""
 
         looks = 0
@@ -99,7 +99,7 @@ def test_ctrl_c_returns_the_draws_made_so_far(monkeypatch):
         def requested(self, value):
             pass
 
-    monkeypatch.setattr(runner, "Interrupt", Pressed)
+    monkeypatch.setattr(driver, "Interrupt", Pressed)
     sampler = equi_energy(mintmc.Ladder([1, 5]), round_length=16)
     with pytest.warns(UserWarning, match="interrupted: .* of 500 draws were made"):
         tree = run(sampler=sampler, draws=500, warmup=0, chains=2)
