@@ -53,8 +53,7 @@ SAMPLERS = {
     "ConfidenceMH, proxy": lambda: mintmc.ConfidenceMH(30, proxy=mintmc.TaylorProxy(REMAINDER, every=20)),
     "FireflyMC": lambda: mintmc.FireflyMC(mintmc.JaakkolaJordan.untuned(X, Y), proposal=WALK),
     "TunaMH": lambda: mintmc.TunaMH.logistic(X, chi=1e-3),
-    "ScalableMH": lambda: mintmc.ScalableMH(mintmc.RegressionBounds.logistic(X)),
-    "ScalableMH, order 1": lambda: mintmc.ScalableMH(mintmc.RegressionBounds.logistic(X), order=1),
+    "ScalableMH": lambda: mintmc.ScalableMH(mintmc.RegressionBounds.logistic(X), order=1),
     "SGLD": lambda: mintmc.SGLD(30, step_size=mintmc.Polynomial(1e-3, 1.0, 0.6)),
     "SGHMC": lambda: mintmc.SGHMC(30, step_size=1e-2, friction=10.0, resample_every=7),
     "ParallelTempering": lambda: mintmc.ParallelTempering(LADDER),
@@ -65,7 +64,7 @@ WRITTEN_DOWN = [name for name in SAMPLERS if "ConfidenceMH" not in name]
 """Those of which a store can hold everything: no setting of theirs is a function."""
 NEEDS_MEMORY = ["ConfidenceMH, proxy"]
 """Those that cannot read a file where it lies."""
-ON_ALL_DATA = ["MetropolisHastings", "FireflyMC", "TunaMH", "ScalableMH", "ScalableMH, order 1"]
+ON_ALL_DATA = ["MetropolisHastings", "FireflyMC", "TunaMH"]
 """Those that draw no batches: it does not matter where the rows are."""
 of_every_sampler = pytest.mark.parametrize("name", SAMPLERS)
 

@@ -190,10 +190,8 @@ def _sum_block(
     """What is left of the rate after these points, and what the rows at those before its end say."""
     at = jnp.cumsum(points.gaps)
     is_read = at < left
-    # Points beyond the end all stand for one row, so that no other is fetched from memory for nothing.
-    row = jnp.where(is_read, points.row, points.row[0])
-    residual, rounding = residuals(target, here, there, target.model.rows_at(rows, row))
-    bound = weighted.each[row] * size
+    residual, rounding = residuals(target, here, there, target.model.rows_at(rows, points.row))
+    bound = weighted.each[points.row] * size
     # A difference of two rounded numbers may exceed its bound by their rounding, which is nobody's fault.
     is_violated = ~(jnp.abs(residual) <= bound + rounding)
     residual = jnp.clip(residual, -bound, bound)
@@ -221,6 +219,4 @@ def _nothing(dtype: Any) -> Sums:
 
 
 def _full_ratio(here: Array, there: Array, rows: Rows, target: Controlled) -> Array:
-    # One after the other by one program, which is compiled once.
-    both = jax.lax.map(lambda theta: target.model.density(theta, rows), jnp.stack([here, there]))
-    return target.log_ratio(*(jax.tree.map(lambda leaf, i=i: leaf[i], both) for i in (0, 1)))
+    return target.log_ratio(target.model.density(here, rows), target.model.density(there, rows))
