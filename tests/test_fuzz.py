@@ -20,7 +20,7 @@ X2 = np.stack([X, X[::-1]], axis=1)
 SIGNS = np.where(X > 0, 1.0, -1.0)
 LADDER = mintmc.Ladder([1, 4])
 NEW = "a new folder"
-NEVER_BUILT = {"Audit", "Bound", "Diagnosis", "Normality"}
+NEVER_BUILT = {"Audit", "Bound", "Diagnosis", "Mode", "Normality"}
 """Results, which users read and do not make, and a protocol."""
 
 
@@ -81,6 +81,7 @@ GOOD = {
     "SGLD": (mintmc.SGLD, {"batch_size": 10, "step_size": 0.1}),
     "AustereMH": (mintmc.AustereMH, {}),
     "AustereMH.conservative": (mintmc.AustereMH.conservative, {"n": 2000, "max_error": 0.1}),
+    "Autoregressive": (mintmc.Autoregressive, {}),
     "BarkerMH": (mintmc.BarkerMH, {}),
     "ConfidenceMH": (mintmc.ConfidenceMH, {"bound": "oracle"}),
     "Custom": (mintmc.Custom, {"sample": lambda key, x: x}),
@@ -106,13 +107,21 @@ GOOD = {
     "Posterior.energy": (POSTERIOR.energy, {"params": 0.0}),
     "QuantileRings": (mintmc.QuantileRings, {}),
     "RandomWalk": (mintmc.RandomWalk, {}),
+    "RegressionBounds": (mintmc.RegressionBounds, {"x": X2, "first": 1.0}),
+    "RegressionBounds.logistic": (mintmc.RegressionBounds.logistic, {"x": X2}),
+    "RegressionBounds.poisson": (mintmc.RegressionBounds.poisson, {"x": X2, "y": np.arange(N)}),
+    "RegressionBounds.student_t": (mintmc.RegressionBounds.student_t, {"x": X2, "degrees": 3.0}),
+    "RemainderBounds": (mintmc.RemainderBounds, {"scales": np.ones(N), "distance": lambda here, there, at: 0.0}),
+    "ScalableMH": (mintmc.ScalableMH, {"bounds": mintmc.RegressionBounds.logistic(X2)}),
     "SpacedRings": (mintmc.SpacedRings, {}),
+    "Taylor": (mintmc.Taylor, {}),
     "TaylorProxy": (mintmc.TaylorProxy, {"remainder": lambda here, there, centre: 0.0}),
     "TunaMH": (mintmc.TunaMH, {"scales": np.ones(N)}),
     "TunaMH.logistic": (mintmc.TunaMH.logistic, {"x": X2}),
     "logistic_bound": (mintmc.logistic_bound, {"x": X2}),
     "logistic_remainder": (mintmc.logistic_remainder, {"x": X2}),
     "relative_variance": (mintmc.relative_variance, {"weights": [0.5, 0.5]}),
+    "find_mode": (mintmc.find_mode, {"posterior": POSTERIOR, "init": 0.0}),
     "normality": (mintmc.normality, {"posterior": POSTERIOR, "params": 0.0, "batch_size": 10, "batches": 5}),
     "sample": (
         mintmc.sample,
@@ -159,7 +168,6 @@ def calls(tmp_path_factory):
         "resume": (mintmc.resume, {"path": store, "posterior": normal, "progress": False}),
         "audit_rung": (mintmc.audit_rung, {"posterior": normal, "tree": tree, "rung": 1, "init": 0.0}),
         "diagnose": (mintmc.diagnose, {"tree": tree}),
-        "diagnose_ladder": (mintmc.diagnose_ladder, {"tree": tree}),
         "mode_weights": (mintmc.mode_weights, {"tree": tree, "label": lambda x: x > 0}),
         "plot_ladder": (mintmc.plot_ladder, {"tree": tree}),
     }
