@@ -452,11 +452,6 @@ MISTAKES = {
     ),
     "no tree to plot": (lambda: mintmc.plot_ladder(3), TypeError, "tree must be what mintmc.sample returned.*got 3"),
     "no tree of modes": (lambda: mintmc.mode_weights(3), TypeError, "tree must be what mintmc.sample returned.*got 3"),
-    "no tree of a ladder": (
-        lambda: mintmc.diagnose_ladder(3),
-        TypeError,
-        "tree must be what mintmc.sample returned.*got 3",
-    ),
     "no tree to audit": (
         lambda: mintmc.audit_rung(make(), 3, 0, init={"mean": 0.0}),
         TypeError,

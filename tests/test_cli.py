@@ -1,6 +1,8 @@
 import subprocess
 import sys
+import warnings
 
+import jax
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -9,6 +11,7 @@ import mintmc
 from mintmc.cli import app
 from mintmc.cli.options import build_sampler, parse_pairs, samplers
 from mintmc.experiments.tied_means import experiment as tied_means
+from mintmc.run.sample import Interrupted
 from mintmc.store.run_store import open_run
 
 
@@ -178,3 +181,65 @@ def test_batch_sizes_go_with_either_kind_of_ladder_and_steps_with_either_part():
     assert sampler.ladder.batch_sizes == (None, 50, 20)
     assert sampler.ladder.temperatures == (1.0, 4.0, 16.0)
     assert (sampler.steps, sampler.proposal.steps) == ((1, 2, 3), 7)
+
+
+FINISHED = object()
+
+
+def interrupted(warning, drawn=True):
+    """What stands in for a run that was stopped."""
+
+    def run(*args, **settings):
+        if not drawn:
+            raise KeyboardInterrupt("interrupted: 0 of 9 draws were made")
+        warnings.warn(warning, stacklevel=2)
+        return FINISHED
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("run", "code"),
+    [
+        (interrupted(Interrupted("stopped")), 130),
+        (interrupted(None, drawn=False), 130),
+        (interrupted(UserWarning("interrupted is what this is not")), 0),
+    ],
+)
+def test_an_interruption_is_known_by_what_it_is(model, tmp_path, monkeypatch, run, code):
+    monkeypatch.setattr("mintmc.cli.app.mintmc_sample", run)
+    monkeypatch.setattr("mintmc.cli.app.diagnose", lambda tree: "a verdict" if tree is FINISHED else None)
+    out = tmp_path / "run.zarr"
+    result = invoke("sample", model, "--sampler", "mint", "--batch-size", 10, "--alpha", 0.5, "--out", out)
+    assert result.exit_code == code
+    expected = f"interrupted; to go on: mintmc resume {out} {model}\n" if code else f"a verdict\ndraws: {out}\n"
+    assert result.output == expected
+
+
+def test_debug_shows_where_an_error_was_raised(model, tmp_path):
+    mistake = ("sample", model, "--sampler", "mint", "--alpha", 2, "--batch-size", 10, "--out", tmp_path / "run.zarr")
+    result = invoke("--debug", *mistake)
+    assert isinstance(result.exception, ValueError)
+    assert "alpha must be in (0, 1), got 2" in str(result.exception)
+    result = invoke(*mistake)  # what it said last does not stay
+    assert (result.exit_code, result.output) == (2, "error: alpha must be in (0, 1), got 2\n")
+
+
+def test_a_bug_in_the_library_is_no_mistake_of_the_user(model, tmp_path, monkeypatch):
+    def fails(*args, **settings):
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr("mintmc.cli.app.mintmc_sample", fails)
+    result = invoke("sample", model, "--sampler", "mint", "--alpha", 0.5, "--batch-size", 10, "--out", tmp_path / "r")
+    assert isinstance(result.exception, ZeroDivisionError)
+
+
+def test_compiled_programs_are_kept_where_the_user_says(tmp_path):
+    names = ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
+    before = {name: jax.config.values[name] for name in names}
+    try:
+        assert invoke("--cache", tmp_path / "cache", "sample", tmp_path / "none.py").exit_code == 2
+        assert jax.config.values[names[0]] == str(tmp_path / "cache")
+    finally:
+        for name, value in before.items():
+            jax.config.update(name, value)

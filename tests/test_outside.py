@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 import mintmc
 from compiling import compilations
 from mintmc.cli import app
+from mintmc.cli.options import build_sampler, parse_pairs, samplers
 from mintmc.store import encode
 from mintmc.store.run_store import open_run
 from outside import CauchyWalk, TextRows, WholeBarkerMH
@@ -37,8 +38,7 @@ SETTINGS = {"init": 0.0, "warmup": 100, "chains": 2, "seed": 1, "progress": Fals
 def installed(monkeypatch):
     """As if the package that holds them were installed, and listed them."""
     theirs = [EntryPoint(name, value, encode.GROUP) for name, value in LISTED.items()]
-    ours = tuple(encode.listed().values())
-    monkeypatch.setattr(encode, "entry_points", lambda group: (*ours, *theirs))
+    monkeypatch.setattr(encode, "entry_points", lambda group: (*ENTRIES, *theirs))
     encode.listed.cache_clear()
     yield
     encode.listed.cache_clear()
@@ -83,6 +83,8 @@ def test_what_is_not_installed_must_be_given_again(tmp_path):
         mintmc.resume(tmp_path / "run.zarr", POSTERIOR, sampler=WholeBarkerMH(CauchyWalk(0.05)), draws=70)
 
 
+SAME = ("--draws", 85, "--warmup", 20, "--chains", 2)
+ENTRIES = tuple(encode.listed().values())
 MODEL = """
 import numpy as np, mintmc
 from simulated_tempering import SimulatedTempering
@@ -113,6 +115,34 @@ def test_the_command_line_runs_it_and_goes_on_with_it(tmp_path, request):
     assert tree.attrs["sampler"] == "SimulatedTempering"
     assert tree.posterior.sizes["draw"] == 80
     assert tree["sample_stats"]["rung"].dtype == np.int32
+    # The same command says it with options.
+    result = invoke("sample", model, "--sampler", "simulatedtempering", "--temperatures", "1,2,4", "--out", out, *SAME)
+    assert result.exit_code == 0, result.output
+    assert open_run(out).posterior.sizes["draw"] == 85
+
+
+@pytest.mark.usefixtures("installed")
+def test_the_command_line_builds_what_is_installed():
+    assert build_sampler("simulatedtempering", parse_pairs(["--hottest", "4", "--rungs", "3"])) == SimulatedTempering(
+        mintmc.Ladder([1, 2, 4])
+    )
+    # It has a proposal of its own, which is not ours to replace, unless one is asked for.
+    assert build_sampler("wholebarkermh", {"temperature": 2.0}) == WholeBarkerMH(temperature=2.0)
+    walk = mintmc.RandomWalk(step_size=0.3)
+    assert build_sampler("wholebarkermh", {"proposal": "random-walk", "step_size": 0.3}) == WholeBarkerMH(walk)
+    assert "cauchywalk" not in samplers()
+
+
+def test_a_package_that_fails_to_import_is_no_reason_to_fail(monkeypatch):
+    broken = EntryPoint("Broken", "no_such_package:Broken", encode.GROUP)
+    monkeypatch.setattr(encode, "entry_points", lambda group: (*ENTRIES, broken))
+    encode.listed.cache_clear()
+    try:
+        assert build_sampler("mint", {"batch_size": 10, "alpha": 0.5}) == mintmc.MINT(10, alpha=0.5)
+        with pytest.raises(ValueError, match="sampler must be one of mint, .*got 'broken'"):
+            build_sampler("broken", {})
+    finally:
+        encode.listed.cache_clear()
 
 
 def test_a_data_source_from_outside_gives_the_draws_of_memory(tmp_path):

@@ -1,4 +1,4 @@
-"""Every sampler runs on data that stay on disk, and samples what it samples from memory."""
+"""Data that stay on disk: samplers sample what they sample from memory, and notice what goes wrong in a file."""
 
 import os
 import shutil
@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import mintmc
-from mintmc.control.lower_bounds import JaakkolaJordan
 from mintmc.data import batch
 from mintmc.experiments.report import mean_and_error
 from mintmc.result.diagnose import draws_group
@@ -33,11 +32,25 @@ def stored(folder, prepared):
     return mintmc.prepare(folder / "x.npy", folder / "x.prepared") if prepared else folder / "x.npy"
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """Posteriors whose files nobody changes: prepared, and not."""
+    folders = {prepared: tmp_path_factory.mktemp("kept") for prepared in (True, False)}
+    return {each: mintmc.Posterior(gaussian_log_likelihood, stored(folders[each], each)) for each in folders}
+
+
+QUICK = ("MINT", "BarkerMH")
+
+
 @pytest.mark.parametrize(
-    ("name", "prepared"), [*((name, True) for name in SAMPLERS), ("MINT", False), ("BarkerMH", False)]
+    ("name", "prepared"),
+    [
+        *(pytest.param(name, True, marks=() if name in QUICK else pytest.mark.slow) for name in SAMPLERS),
+        *((name, False) for name in QUICK),
+    ],
 )
-def test_batches_from_disk_give_the_tempered_posterior(name, prepared, tmp_path):
-    posterior = mintmc.Posterior(gaussian_log_likelihood, stored(tmp_path, prepared))
+def test_batches_from_disk_give_the_tempered_posterior(name, prepared, kept):
+    posterior = kept[prepared]
     tree = mintmc.sample(posterior, SAMPLERS[name], init=0.0, draws=1500, warmup=0, chains=2, progress=False)
     theta = tree.tempered_posterior.theta.values
     assert distance(theta, 0) < LIMIT
@@ -67,57 +80,29 @@ LADDER = mintmc.Ladder([1, 4, 16], [None, 400, 200])
 
 
 @pytest.mark.parametrize(
-    "sampler", [mintmc.EquiEnergy(LADDER, proposal=mintmc.Langevin()), mintmc.ParallelTempering(LADDER)]
+    "sampler",
+    [
+        mintmc.EquiEnergy(LADDER, proposal=mintmc.Langevin()),
+        pytest.param(mintmc.ParallelTempering(LADDER), marks=pytest.mark.slow),
+    ],
 )
-def test_ladders_on_disk_give_the_posterior(sampler, tmp_path):
-    posterior = mintmc.Posterior(gaussian_log_likelihood, stored(tmp_path, True))
+def test_ladders_on_disk_give_the_posterior(sampler, kept):
+    posterior = kept[True]
     tree = mintmc.sample(posterior, sampler, init=0.0, draws=1500, warmup=200, chains=2, progress=False)
     theta = tree.posterior.theta.values
     assert distance(theta, 0) < LIMIT
     assert distance(theta**2, 1 / N) < LIMIT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sampler", [mintmc.SGLD(200, step_size=1e-5), mintmc.SGHMC(200, step_size=2e-3, friction=20.0)]
 )
-def test_stochastic_gradients_from_disk_find_the_mean(sampler, tmp_path):
+def test_stochastic_gradients_from_disk_find_the_mean(sampler, kept):
     # Their variance depends on the step size by design, and is judged elsewhere.
-    posterior = mintmc.Posterior(gaussian_log_likelihood, stored(tmp_path, True))
+    posterior = kept[True]
     tree = mintmc.sample(posterior, sampler, init=0.2, draws=1500, warmup=500, chains=2, progress=False)
     assert distance(tree.posterior.theta.values, 0) < LIMIT
-
-
-RNG = np.random.default_rng(1)
-W = RNG.normal(size=(300, 2)).astype(np.float32)
-Y = RNG.choice([-1, 1], 300).astype(np.float32)
-LOGISTIC = {
-    "MetropolisHastings": mintmc.MetropolisHastings(STEP),
-    "FireflyMC": mintmc.FireflyMC(JaakkolaJordan.untuned(W, Y), proposal=STEP),
-    "TunaMH": mintmc.TunaMH(np.linalg.norm(W, axis=1), chi=1e-3, proposal=STEP),
-}
-
-
-def logistic(theta, datum):
-    return jax.nn.log_sigmoid(datum["y"] * (datum["x"] @ theta))
-
-
-@pytest.mark.parametrize("name", LOGISTIC)
-def test_rows_by_number_from_disk_give_the_draws_of_memory(name, tmp_path):
-    np.save(tmp_path / "w.npy", np.column_stack([W, Y]))
-    data = mintmc.open_data(tmp_path / "w.npy", transform=lambda rows: {"x": rows[:, :2], "y": rows[:, 2]})
-    draws = [
-        mintmc.sample(
-            mintmc.Posterior(logistic, source, lambda theta: -0.5 * theta @ theta),
-            LOGISTIC[name],
-            init=np.zeros(2),
-            draws=200,
-            warmup=0,
-            chains=2,
-            progress=False,
-        ).posterior.theta
-        for source in (data, {"x": W, "y": Y})
-    ]
-    np.testing.assert_array_equal(*draws)
 
 
 @pytest.mark.parametrize("sampler", [mintmc.AustereMH(100, oracle_error=0.1), mintmc.ConfidenceMH(bound="oracle")])

@@ -25,21 +25,6 @@ def theta(tree):
     return tree[mintmc.result.diagnose.draws_group(tree)]["theta"].values
 
 
-@pytest.mark.parametrize(
-    "sampler",
-    [
-        SAMPLER,
-        mintmc.MINT(batch_size=50, alpha=0.5, batching="uniform", proposal=mintmc.Langevin(preconditioner="dense")),
-        mintmc.MetropolisHastings(mintmc.Hamiltonian(steps=2), temperature=10.0),
-    ],
-)
-def test_draws_do_not_depend_on_cores_or_stretches(posterior, sampler, monkeypatch):
-    reference = theta(draws_of(posterior, sampler))
-    monkeypatch.setattr(driver, "cores", lambda chains: 1)
-    monkeypatch.setattr(stretches, "_next_size", lambda size, seconds, capacity: 7)
-    np.testing.assert_array_equal(theta(draws_of(posterior, sampler)), reference)
-
-
 def test_a_chain_does_not_depend_on_the_other_chains(posterior):
     np.testing.assert_array_equal(theta(draws_of(posterior, chains=5))[:3], theta(draws_of(posterior)))
 
@@ -50,17 +35,6 @@ def test_seeds_differ(posterior):
 
 def test_more_draws_continue_the_same_chain(posterior):
     np.testing.assert_array_equal(theta(draws_of(posterior, draws=700))[:, :300], theta(draws_of(posterior)))
-
-
-def test_thinning_keeps_every_kth_state(posterior):
-    sampler = mintmc.MINT(batch_size=50, alpha=0.5, proposal=mintmc.RandomWalk(step_size=0.3))
-    dense = draws_of(posterior, sampler, draws=300, warmup=0)
-    sparse = draws_of(posterior, sampler, draws=100, thin=3, warmup=0)
-    np.testing.assert_array_equal(theta(sparse), theta(dense)[:, 2::3])
-    for name in ("acceptance_rate", "log_ratio_noise"):
-        every = dense["sample_stats"][name].values.reshape(3, 100, 3).mean(axis=-1)
-        np.testing.assert_allclose(sparse["sample_stats"][name], every, rtol=1e-5)
-    assert (sparse["sample_stats"]["data_touched"] == 3 * dense["sample_stats"]["data_touched"][0, 0]).all()
 
 
 def test_data_are_reshuffled_along_the_run(posterior, monkeypatch):

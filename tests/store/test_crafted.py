@@ -15,9 +15,7 @@ import pytest
 
 import mintmc
 from mintmc import proposals, samplers
-from mintmc.control import bounds as regression
-from mintmc.control import lower_bounds as bounds
-from mintmc.control import taylor
+from mintmc.control import bounds, lower_bounds, taylor
 from mintmc.kernels import schedule
 from mintmc.ladder import ladder, rings
 from mintmc.store import encode
@@ -274,15 +272,15 @@ def test_a_new_store_does_not_follow_links_that_lie_in_wait(tmp_path):
 @pytest.mark.parametrize(
     "coded",
     [
-        {"settings": "check", "fields": {}},
-        {"settings": "initial_scale", "fields": {"preconditioner": None, "dim": 3, "dtype": "f4"}},
-        {"settings": "Any", "fields": {}},
-        {"settings": "dataclass", "fields": {}},
-        {"settings": "__import__", "fields": {"name": "os"}},
-        {"settings": ["MINT"], "fields": {}},
-        {"settings": "MINT", "fields": {"no_such": 1}},
-        {"settings": "MINT", "fields": [1]},
-        {"settings": "MINT"},
+        {"kind": "check"},
+        {"kind": "initial_scale", "preconditioner": None, "dim": 3, "dtype": "f4"},
+        {"kind": "Any"},
+        {"kind": "dataclass"},
+        {"kind": "__import__", "name": "os"},
+        {"kind": ["MINT"]},
+        {"kind": "MINT", "no_such": 1},
+        {"kind": "MINT", "batch_size": [1]},
+        {"kind": "MINT"},
         {"array": ["a"], "shape": [1], "dtype": "O"},
         {"array": [1], "shape": [10**12], "dtype": "f8"},
         {"array": [1], "shape": [1], "dtype": "no such"},
@@ -298,13 +296,14 @@ def test_nothing_is_called_but_settings(coded):
 
 def test_all_settings_can_be_read_back():
     """A sampler that is added must be listed, or its runs could not be gone on with by their stores alone."""
-    homes = (samplers, proposals, ladder, rings, bounds, regression, taylor, schedule)
+    homes = (samplers, proposals, ladder, rings, bounds, lower_bounds, taylor, schedule)
     found = {
         name: kind
         for home in homes
         for name, kind in vars(home).items()
-        if isinstance(kind, type) and is_dataclass(kind) and not name.startswith("_")
+        if isinstance(kind, type) and is_dataclass(kind) and kind.__module__.startswith(home.__name__)
     }
+    del found["RemainderBounds"]  # its distance is a function, which no store can hold
     listed = {name: entry for name, entry in encode.listed().items() if entry.value.startswith("mintmc.")}
     assert found == {name: encode.listed_class(name) for name in listed}
     assert all(hasattr(mintmc, name) for name in found)
@@ -326,5 +325,5 @@ def others(monkeypatch):
 def test_what_others_list_is_called_only_if_it_is_a_class_of_settings():
     for name in ("call", "home", "gone"):
         with pytest.raises(ValueError, match=f"cannot be read back from a store: .*{name}"):
-            encode.decode({"settings": name, "fields": {}})
+            encode.decode({"kind": name})
     assert encode.listed_class("MINT") is mintmc.MINT
