@@ -75,7 +75,7 @@ def diagnose(tree: xarray.DataTree) -> Diagnosis:
         if name not in tree["sample_stats"]:
             raise ValueError(f"tree must have {name} in sample_stats, got {sorted(map(str, tree['sample_stats']))}")
     settings = settings_of(tree)
-    judged = _thinned(tree[group])
+    judged = thinned(tree[group])
     numbers = {
         "temperature": float(tree.attrs["temperature"]),
         **_movement(tree),
@@ -107,6 +107,14 @@ def settings_of(tree: xarray.DataTree) -> dict[str, Any]:
     return json.loads(tree.attrs["sampler_settings"])
 
 
+def smaller_steps(settings: dict[str, Any]) -> str:
+    """Advice to who accepts too few moves: a step that was adapted fits where the chain was in warm-up."""
+    proposal = settings.get("proposal")
+    if isinstance(proposal, dict) and "step_size" in proposal and proposal["step_size"] is None:
+        return "its step was adapted in warm-up and does not fit where it is now; use a longer warm-up or nearer starts"
+    return "use a smaller step"
+
+
 def started_apart(tree: Any, scale: Any) -> bool:
     """Whether the user chose starts that differ, in units of ``scale`` (by parameter), in some parameter at least."""
     if not tree.attrs.get("starts_apart") or "start" not in tree.children or tree["start"].sizes["chain"] < 2:
@@ -119,15 +127,15 @@ def started_apart(tree: Any, scale: Any) -> bool:
     return float(max(spreads)) >= APART
 
 
-def _thinned(draws: Any) -> Any:
-    """Draws to judge mixing by, as a dataset in memory: every so many of a long run."""
-    every = -(-draws.sizes["chain"] * draws.sizes["draw"] // _DRAWS_JUDGED)
-    return draws.to_dataset().isel(draw=slice(None, None, every)).load()
+def thinned(group: Any, *names: str) -> Any:
+    """What to judge a run by, as a dataset in memory: every so many draws of a long run; ``names`` or everything."""
+    every = -(-group.sizes["chain"] * group.sizes["draw"] // _DRAWS_JUDGED)
+    dataset = group.to_dataset()
+    return (dataset[list(names)] if names else dataset).isel(draw=slice(None, None, every)).load()
 
 
 def _movement(tree: Any) -> dict[str, float]:
-    stats = tree["sample_stats"]
-    noise, rate = stats["log_ratio_noise"].values, stats["acceptance_rate"].values
+    noise, rate = _moves(tree)
     known = np.isfinite(noise)
     # A hopeless proposal has a huge noise, and nothing depends on it: weighed by how likely the move is.
     weight = np.maximum(rate[known], 1e-12)
@@ -140,6 +148,12 @@ def _movement(tree: Any) -> dict[str, float]:
     }
 
 
+def _moves(tree: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Noise and acceptance rates of the draws that are judged."""
+    stats = thinned(tree["sample_stats"], "log_ratio_noise", "acceptance_rate")
+    return stats["log_ratio_noise"].values, stats["acceptance_rate"].values
+
+
 def _mixing(tree: Any, judged: Any) -> dict[str, float]:
     from arviz_stats import ess, rhat
     from xarray import DataTree
@@ -148,7 +162,7 @@ def _mixing(tree: Any, judged: Any) -> dict[str, float]:
         return float(choose([choose(variable.values) for variable in summary.data_vars.values()]))
 
     draws = DataTree.from_dict({"posterior": judged})
-    touched = float(tree["sample_stats"]["data_touched"].sum()) + sum(tree.attrs["data_touched_setup"])
+    touched = _total(tree["sample_stats"]["data_touched"]) + sum(tree.attrs["data_touched_setup"])
     with np.errstate(all="ignore"):  # a parameter that never changed has no R-hat: NaN says so
         bulk, tail = (over_all(ess(draws, method=method), np.min) for method in ("bulk", "tail"))
         agreement = {"R-hat": over_all(rhat(draws), np.max)} if judged.sizes["chain"] > 1 else {}
@@ -156,10 +170,15 @@ def _mixing(tree: Any, judged: Any) -> dict[str, float]:
     return {**agreement, "ESS, bulk": bulk, "ESS, tail": tail, "ESS per million data touched": per_million}
 
 
+def _total(counts: Any) -> float:
+    """The sum over all draws, read a stretch at a time."""
+    draws = range(0, counts.sizes["draw"], _DRAWS_JUDGED)
+    return sum(float(counts.isel(draw=slice(first, first + _DRAWS_JUDGED)).sum()) for first in draws)
+
+
 def _heating(tree: Any) -> float:
-    noise = tree["sample_stats"]["log_ratio_noise"].values
     # Moves that are rejected anyway do not heat: weigh the noise by how likely a move is. Good to a tenth.
-    weight = tree["sample_stats"]["acceptance_rate"].values
+    noise, weight = _moves(tree)
     known = np.isfinite(noise)
     if not known.any():
         return np.nan
@@ -188,7 +207,7 @@ def _about_moves(numbers: dict[str, float], settings: dict) -> Iterator[str]:
     rate, noise = numbers["lowest acceptance of a chain"], numbers["log-ratio noise, mean"]
     quieter = "use a larger batch" + (" or a smaller alpha" if "alpha" in settings else " or smaller steps")
     if rate < 0.05:
-        advice = quieter if noise > 1 else "use a smaller step"
+        advice = quieter if noise > 1 else smaller_steps(settings)
         if settings.get("estimator") == "recycled":
             advice = "recycled estimates need lambda near tau/2 or below; use estimator='common'"
         yield f"a chain accepts only {rate:.1%} of its moves: {advice}"

@@ -16,7 +16,9 @@ from mintmc.result.diagnose import (
     Diagnosis,
     draws_group,
     settings_of,
+    smaller_steps,
     started_apart,
+    thinned,
 )
 from mintmc.result.law import audits
 from mintmc.result.modes import agreement
@@ -140,7 +142,8 @@ def ladder_warnings(tree: xarray.DataTree) -> Iterator[str]:
     yield from _about_lower_states(tree, ladder)
     for k, rate in enumerate(rungs.acceptance):
         if rate < MIN_RATE:
-            yield f"{_name(rungs, k)} accepts only {rate:.1%} of its moves in a chain: use a smaller step"
+            advice = smaller_steps(settings_of(tree))
+            yield f"{_name(rungs, k)} accepts only {rate:.1%} of its moves in a chain: {advice}"
     yield from _about_noise(rungs, exchange, settings_of(tree).get("penalty"))
     energy = ladder["energy"].values
     for k, rate in enumerate(rungs.exchange[:-1]):
@@ -207,7 +210,7 @@ def _about_rings(tree: Any, ladder: Any) -> Iterator[str]:
 def _effective_between(tree: Any) -> float:
     """Independent draws that would give means as far apart as those of the chains, of the worst parameter."""
     lowest = np.inf
-    for values in tree[draws_group(tree)].to_dataset().data_vars.values():
+    for values in thinned(tree[draws_group(tree)]).data_vars.values():
         draws = values.values.reshape(*values.shape[:2], -1).astype(float)
         between = draws.mean(axis=1).var(axis=0, ddof=1) / len(draws)
         within = draws.reshape(-1, draws.shape[-1]).var(axis=0)
@@ -219,7 +222,7 @@ def _about_lower_states(tree: Any, ladder: Any) -> Iterator[str]:
     """A state of lower energy than rung 0 ever comes back to, far from its draws, is a mode that it lost."""
     if "lowest_state" not in ladder:
         return
-    draws = tree[draws_group(tree)].to_dataset()
+    draws = thinned(tree[draws_group(tree)])
     flat = np.concatenate([v.values.reshape(v.sizes["chain"] * v.sizes["draw"], -1) for v in draws.values()], axis=-1)
     mean, deviation = flat.mean(axis=0), np.maximum(flat.std(axis=0), np.finfo(np.float32).tiny)
     reached = float(np.nanmin(ladder["energy"].values[0]))
