@@ -24,7 +24,7 @@ from mintmc.run.initial import PerChain, Start, initial_states, is_one_point, st
 from mintmc.run.interrupt import Interrupt
 from mintmc.run.lane import Purpose, Session, Task, cores, key_of, workers
 from mintmc.run.outline import outline
-from mintmc.run.processes import agree, check_sharers, join_parts, own_chains, part_path, wait_for_all
+from mintmc.run.processes import agree, check_sharers, join_parts, others_heard, own_chains, part_path, wait_for_all
 from mintmc.run.progress import Display
 from mintmc.run.rounds import LadderRun
 from mintmc.samplers import MINTEE, EquiEnergy, MetropolisHastings, Sampler
@@ -115,7 +115,7 @@ def sample(
     audit = check.flag("audit", audit)
     check.instance("posterior", posterior, Posterior, "a mintmc.Posterior")
     check_sampler(sampler)
-    with ExitStack() as held:
+    with ExitStack() as held, others_heard():
         return _sample(held, posterior, sampler, init, draws, warmup, chains, thin, seed, out, progress, audit)
 
 
