@@ -66,7 +66,9 @@ def test_order_one_is_linear():
     assert first.hessian is None
     found = each(model_of(POSTERIOR), first, jnp.asarray(HERE), jnp.asarray(THERE), POSTERIOR.rows)
     np.testing.assert_allclose(found, gradients @ (THERE - HERE), atol=1e-5)
-    np.testing.assert_allclose(first.total(jnp.asarray(HERE), jnp.asarray(THERE)), (gradients @ (THERE - HERE)).sum(), rtol=1e-4)
+    np.testing.assert_allclose(
+        first.total(jnp.asarray(HERE), jnp.asarray(THERE)), (gradients @ (THERE - HERE)).sum(), rtol=1e-4
+    )
     np.testing.assert_allclose(first.total_gradient(jnp.asarray(HERE)), gradients.sum(0), rtol=2e-5, atol=1e-3)
 
 

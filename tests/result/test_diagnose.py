@@ -1,3 +1,6 @@
+import tracemalloc
+
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -45,4 +48,34 @@ def test_one_chain_has_no_rhat(posterior):
     tree = mintmc.sample(
         posterior, mintmc.MINT(batch_size=100, alpha=0.5), init=0.0, draws=4000, chains=1, progress=False
     )
-    assert "R-hat" not in mintmc.diagnose(tree).numbers
+    assert "rhat" not in mintmc.diagnose(tree).numbers
+
+
+@pytest.mark.parametrize("step_size", [None, 30.0])
+def test_a_chain_that_arrives_after_its_warm_up_is_told_to_warm_up_longer(step_size):
+    # A narrow well in a wide plain: the step that suits the plain is 300 times too large for the well.
+    def log_density(t):
+        return jnp.logaddexp(-0.5 * (t / 30) ** 2, 30 - 0.5 * (t / 0.1) ** 2)
+
+    sampler = mintmc.MetropolisHastings(mintmc.RandomWalk(step_size=step_size))
+    starts = mintmc.PerChain(np.array([40.0, 60.0]))
+    density = mintmc.Posterior.from_density(log_density)
+    tree = mintmc.sample(density, sampler, init=starts, draws=20_000, warmup=100, chains=2, progress=False)
+    (warning,) = (said for said in mintmc.diagnose(tree).warnings if "accepts only" in said)
+    assert ("use a longer warm-up" in warning) == (step_size is None)
+    assert ("use a smaller step" in warning) == (step_size is not None)
+
+
+def test_a_long_run_is_judged_in_little_memory():
+    density = mintmc.Posterior.from_density(lambda t: -0.5 * jnp.sum(t**2))
+    sampler = mintmc.MetropolisHastings(mintmc.RandomWalk(step_size=1.0))
+    tree = mintmc.sample(density, sampler, init=jnp.zeros(2), draws=1_500_000, warmup=0, chains=2, progress=False)
+    mintmc.diagnose(tree.isel(draw=slice(100)))  # whatever is imported by then is not counted
+    tracemalloc.start()
+    report = mintmc.diagnose(tree)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert report.trusted
+    # Statistics of 3,000,000 draws are 12 MB each, and their copies took 39; the 100,000 that are judged take 7.4 MB.
+    assert peak < 15e6
+    assert report.numbers["acceptance"] == pytest.approx(float(tree.sample_stats.acceptance_rate.mean()), abs=0.01)

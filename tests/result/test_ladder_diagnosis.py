@@ -25,7 +25,7 @@ def each(*values):
     return np.repeat(np.array(values, float)[:, None], CHAINS, axis=1)
 
 
-def made_up(kind="jump", penalty=True, **changes):
+def made_up(kind="jump", penalty=True, step_size=0.1, **changes):
     """A tree like that of a healthy run, but for ``changes``; ``kind`` tells jumps of rings from swaps."""
     rng = np.random.default_rng(0)
     energy = rng.gamma(2.0, size=(RUNGS, CHAINS, DRAWS)) * np.array(TEMPERATURES)[:, None, None]
@@ -44,7 +44,7 @@ def made_up(kind="jump", penalty=True, **changes):
         others = {"ring_occupancy": occupancy, "ring_edges": edges}
     facts = {"energy": energy, "rates": rates | changes.pop("rates", {}), **others, **changes}
     tree = xarray.DataTree.from_dict({"ladder": ladder_group(LadderFacts(TEMPERATURES, (1000, 200, 200), **facts))})
-    tree.attrs["sampler_settings"] = json.dumps({"penalty": penalty})
+    tree.attrs["sampler_settings"] = json.dumps({"penalty": penalty, "proposal": {"step_size": step_size}})
     return tree
 
 
@@ -123,6 +123,10 @@ WARNINGS = {
     "stuck": (
         made_up(rates={"acceptance_rate": np.array([[0.3, 0.3], [0.3, 0.01], [0.3, 0.3]])}),
         r"rung 1 \(T = 3\) accepts only 1.0% of its moves in a chain: use a smaller step",
+    ),
+    "adapted elsewhere": (
+        made_up(step_size=None, rates={"acceptance_rate": np.array([[0.3, 0.3], [0.3, 0.3], [0.3, 0.025]])}),
+        r"rung 2 \(T = 9\) accepts only 2.5% of its moves in a chain: its step was adapted in warm-up and does not fit",
     ),
     "no round trip": (
         made_up("swap", round_trips=np.array([5, 0])),

@@ -113,4 +113,3 @@ def test_a_start_of_another_type_or_form_is_another_target():
     assert_same(plain, array)
     tree = run("a chain", init={"mean": 0.0}, posterior=mintmc.Posterior(lambda p, x: -0.5 * (x - p["mean"]) ** 2, X))
     np.testing.assert_array_equal(tree.tempered_posterior["mean"], plain.tempered_posterior["theta"])
-

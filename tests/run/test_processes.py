@@ -114,8 +114,35 @@ def test_a_killed_process_is_named_in_one_line_and_the_run_goes_on(victim, tmp_p
     assert record["draws"] == 10**8
 
 
-def test_a_process_that_does_not_come_is_one_line(tmp_path):
-    process = start_two("mint", tmp_path / "run.zarr", DRAWS, ("{}",), timeout=2)[0]
+@pytest.mark.parametrize("victim", [1, pytest.param(0, marks=pytest.mark.slow)])
+def test_one_of_those_that_share_full_passes_is_killed(victim, tmp_path):
+    out = tmp_path / "run.zarr"
+    both = start_two("one chain", out, 10**6, timeout=8)
+    while not (out / "posterior").exists() or read_record(out)["drawn"] == 0:
+        assert [process.poll() for process in both] == [None, None]
+        time.sleep(0.1)
+    both[victim].kill()
+    begun = time.monotonic()
+    text = both[1 - victim].communicate(timeout=60)[1]
+    # The time-out is 8 s. A closed connection is noticed at once, as an error of Gloo's that names nobody.
+    assert time.monotonic() - begun < 20
+    assert both[1 - victim].returncode == 1
+    assert one_line(text).startswith(f"error: process {victim} is gone")
+    assert "start the same again, in all processes, to go on" in text
+    both[victim].communicate()
+    drawn = read_record(out)["drawn"]
+    assert 0 < drawn < 10**6
+    again = start_two("one chain", out, drawn + DRAWS)
+    said = [process.communicate(timeout=300)[1] for process in again]
+    assert [process.returncode for process in again] == [0, 0], said
+    two, one = open_run(out), run_one_chain(None, drawn + DRAWS)
+    # As above: the sums are the same, the compiler may round the rest of a step otherwise.
+    np.testing.assert_allclose(two.posterior.a, one.posterior.a, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["mint", "one chain"])
+def test_a_process_that_does_not_come_is_one_line(name, tmp_path):
+    process = start_two(name, tmp_path / "run.zarr", DRAWS, ("{}",), timeout=2)[0]
     text = process.communicate(timeout=120)[1]
     assert process.returncode == 1
     assert one_line(text).startswith("error: another process did not come within 2 s, see --timeout")

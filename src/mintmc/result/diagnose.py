@@ -16,14 +16,12 @@ from mintmc.acceptance.penalty import implied_temperature
 from mintmc.result.diagnosis import MAX_HEATING, MAX_NOISE, MAX_RHAT, MIN_ESS_PER_CHAIN, Diagnosis
 from mintmc.result.ladder_diagnosis import ladder_numbers, ladder_warnings, mode_numbers, mode_warnings
 from mintmc.result.law import law_numbers, law_warnings
-from mintmc.result.reading import draws_group, settings_of, started_apart
+from mintmc.result.reading import DRAWS_JUDGED, draws_group, settings_of, smaller_steps, started_apart, thinned
 from mintmc.result.rungs import summary, table
 
 if TYPE_CHECKING:
     import xarray
 
-_DRAWS_JUDGED = 100_000
-"""Of longer runs every so many draws are judged, so that judging them takes no longer than making them."""
 _STATISTICS = ("acceptance_rate", "log_ratio_noise", "data_touched")
 _ATTRIBUTES = ("temperature", "sampler_settings", "undefined_moves", "data_touched_setup")
 
@@ -54,7 +52,7 @@ def diagnose(tree: xarray.DataTree, labels: Any = None) -> Diagnosis:
         if name not in tree["sample_stats"]:
             raise ValueError(f"tree must have {name} in sample_stats, got {sorted(map(str, tree['sample_stats']))}")
     settings = settings_of(tree)
-    judged = _thinned(tree[group])
+    judged = thinned(tree[group])
     numbers = {
         "temperature": float(tree.attrs["temperature"]),
         **_movement(tree),
@@ -77,15 +75,8 @@ def diagnose(tree: xarray.DataTree, labels: Any = None) -> Diagnosis:
     return Diagnosis(numbers, tuple(warnings), shown, notes=tuple(_notes(tree, judged)))
 
 
-def _thinned(draws: Any) -> Any:
-    """Draws to judge mixing by, as a dataset in memory: every so many of a long run."""
-    every = -(-draws.sizes["chain"] * draws.sizes["draw"] // _DRAWS_JUDGED)
-    return draws.to_dataset().isel(draw=slice(None, None, every)).load()
-
-
 def _movement(tree: Any) -> dict[str, float]:
-    stats = tree["sample_stats"]
-    noise, rate = stats["log_ratio_noise"].values, stats["acceptance_rate"].values
+    noise, rate = _moves(tree)
     known = np.isfinite(noise)
     # A hopeless proposal has a huge noise, and nothing depends on it: weighed by how likely the move is.
     weight = np.maximum(rate[known], 1e-12)
@@ -98,6 +89,12 @@ def _movement(tree: Any) -> dict[str, float]:
     }
 
 
+def _moves(tree: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Noise and acceptance rates of the draws that are judged."""
+    stats = thinned(tree["sample_stats"], "log_ratio_noise", "acceptance_rate")
+    return stats["log_ratio_noise"].values, stats["acceptance_rate"].values
+
+
 def _mixing(tree: Any, judged: Any) -> dict[str, float]:
     from arviz_stats import ess, rhat
     from xarray import DataTree
@@ -106,7 +103,7 @@ def _mixing(tree: Any, judged: Any) -> dict[str, float]:
         return float(choose([choose(variable.values) for variable in summary.data_vars.values()]))
 
     draws = DataTree.from_dict({"posterior": judged})
-    touched = float(tree["sample_stats"]["data_touched"].sum()) + sum(tree.attrs["data_touched_setup"])
+    touched = _total(tree["sample_stats"]["data_touched"]) + sum(tree.attrs["data_touched_setup"])
     with np.errstate(all="ignore"):  # a parameter that never changed has no R-hat: NaN says so
         bulk, tail = (over_all(ess(draws, method=method), np.min) for method in ("bulk", "tail"))
         agreement = {"rhat": over_all(rhat(draws), np.max)} if judged.sizes["chain"] > 1 else {}
@@ -114,10 +111,15 @@ def _mixing(tree: Any, judged: Any) -> dict[str, float]:
     return {**agreement, "ess_bulk": bulk, "ess_tail": tail, "ess_per_million": per_million}
 
 
+def _total(counts: Any) -> float:
+    """The sum over all draws, read a stretch at a time."""
+    draws = range(0, counts.sizes["draw"], DRAWS_JUDGED)
+    return sum(float(counts.isel(draw=slice(first, first + DRAWS_JUDGED)).sum()) for first in draws)
+
+
 def _heating(tree: Any) -> float:
-    noise = tree["sample_stats"]["log_ratio_noise"].values
     # Moves that are rejected anyway do not heat: weigh the noise by how likely a move is. Good to a tenth.
-    weight = tree["sample_stats"]["acceptance_rate"].values
+    noise, weight = _moves(tree)
     known = np.isfinite(noise)
     if not known.any():
         return np.nan
@@ -149,7 +151,7 @@ def _about_moves(numbers: dict[str, float], settings: dict[str, Any]) -> Iterato
     rate, noise = numbers["lowest_acceptance"], numbers["noise_mean"]
     quieter = "use a larger batch" + (" or a smaller alpha" if "alpha" in settings else " or smaller steps")
     if rate < 0.05:
-        advice = quieter if noise > 1 else "use a smaller step"
+        advice = quieter if noise > 1 else smaller_steps(settings)
         if settings.get("estimator") == "recycled":
             advice = "recycled estimates need lambda near tau/2 or below; use estimator='common'"
         yield f"a chain accepts only {rate:.1%} of its moves: {advice}"

@@ -11,7 +11,7 @@ import xarray
 from mintmc.acceptance.penalty import implied_temperature
 from mintmc.result.diagnosis import MAX_HEATING, MAX_NOISE, MIN_ESS_PER_CHAIN
 from mintmc.result.modes import agreement
-from mintmc.result.reading import draws_group, settings_of, started_apart
+from mintmc.result.reading import draws_group, settings_of, smaller_steps, started_apart, thinned
 from mintmc.result.rungs import Rungs, exchange_of, ladder_of
 
 MIN_RATE = 0.05
@@ -75,7 +75,8 @@ def ladder_warnings(tree: Any, rungs: Rungs) -> Iterator[str]:
     yield from _about_lower_states(tree, ladder)
     for k, rate in enumerate(rungs.acceptance):
         if rate < MIN_RATE:
-            yield f"{_name(rungs, k)} accepts only {rate:.1%} of its moves in a chain: use a smaller step"
+            advice = smaller_steps(settings_of(tree))
+            yield f"{_name(rungs, k)} accepts only {rate:.1%} of its moves in a chain: {advice}"
     yield from _about_noise(rungs, exchange, settings_of(tree).get("penalty"))
     energy = ladder["energy"].values
     for k, rate in enumerate(rungs.exchange[:-1]):
@@ -142,7 +143,7 @@ def _about_rings(tree: Any, ladder: Any) -> Iterator[str]:
 def _effective_between(tree: Any) -> float:
     """Independent draws that would give means as far apart as those of the chains, of the worst parameter."""
     lowest = np.inf
-    for values in tree[draws_group(tree)].to_dataset().data_vars.values():
+    for values in thinned(tree[draws_group(tree)]).data_vars.values():
         draws = values.values.reshape(*values.shape[:2], -1).astype(float)
         between = draws.mean(axis=1).var(axis=0, ddof=1) / len(draws)
         within = draws.reshape(-1, draws.shape[-1]).var(axis=0)
@@ -154,7 +155,7 @@ def _about_lower_states(tree: Any, ladder: Any) -> Iterator[str]:
     """A state of lower energy than rung 0 ever comes back to, far from its draws, is a mode that it lost."""
     if "lowest_state" not in ladder:
         return
-    draws = tree[draws_group(tree)].to_dataset()
+    draws = thinned(tree[draws_group(tree)])
     flat = np.concatenate([v.values.reshape(v.sizes["chain"] * v.sizes["draw"], -1) for v in draws.values()], axis=-1)
     mean, deviation = flat.mean(axis=0), np.maximum(flat.std(axis=0), np.finfo(np.float32).tiny)
     reached = float(np.nanmin(ladder["energy"].values[0]))

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+DRAWS_JUDGED = 100_000
+"""Of longer runs every so many draws are judged, so that judging them takes no longer than making them."""
 APART = 0.5
 """Chains whose starts spread less than this, in standard deviations of what they sample, started in one place."""
 
@@ -23,6 +25,21 @@ def settings_of(tree: Any) -> dict[str, Any]:
     """The settings of the sampler that made a tree."""
     settings: dict[str, Any] = json.loads(tree.attrs["sampler_settings"])
     return settings
+
+
+def smaller_steps(settings: dict[str, Any]) -> str:
+    """Advice to who accepts too few moves: a step that was adapted fits where the chain was in warm-up."""
+    proposal = settings.get("proposal")
+    if isinstance(proposal, dict) and "step_size" in proposal and proposal["step_size"] is None:
+        return "its step was adapted in warm-up and does not fit where it is now; use a longer warm-up or nearer starts"
+    return "use a smaller step"
+
+
+def thinned(group: Any, *names: str) -> Any:
+    """What to judge a run by, as a dataset in memory: every so many draws of a long run; ``names`` or everything."""
+    every = -(-group.sizes["chain"] * group.sizes["draw"] // DRAWS_JUDGED)
+    dataset = group.to_dataset()
+    return (dataset[list(names)] if names else dataset).isel(draw=slice(None, None, every)).load()
 
 
 def started_apart(tree: Any, scale: Any) -> bool:

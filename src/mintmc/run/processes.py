@@ -15,7 +15,9 @@ import hashlib
 import os
 import re
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,8 @@ TIMEOUT = 30
 _DRAWS_AT_A_TIME = 10_000
 _MAY_DIFFER = ("draws", "warmed", "machines", "audited")
 _PER_CHAIN = ("step_size", "data_touched_setup")
+_HOW_TO_GO_ON = "what was saved is safe: start the same again, in all processes, to go on"
+_joined = {"timeout": TIMEOUT}
 
 
 def join(coordinator: str | None, processes: int | None, process_id: int | None, timeout: int = TIMEOUT) -> None:
@@ -50,6 +54,7 @@ def join(coordinator: str | None, processes: int | None, process_id: int | None,
         check.integer("processes", processes, 1)
     if process_id is not None:
         check.integer("process_id", process_id, 0, None if processes is None else processes - 1)
+    _joined["timeout"] = timeout
     guard(lambda text: _who_is_gone(text, timeout, process_id))
     # JAX would wait for a good moment to be told of the end, and not end.
     jax.config.update("jax_enable_preemption_service", False)
@@ -86,7 +91,23 @@ def _who_is_gone(text: str, timeout: int, process_id: int | None) -> str:
         who = f"process {', '.join(names[1].split()) if names else 0} is gone (not heard of for up to {timeout} s)"
     else:
         who = f"another process is gone (not heard of for {timeout} s)"
-    return f"{who}, see --timeout; what was saved is safe: start the same again, in all processes, to go on"
+    return f"{who}, see --timeout; {_HOW_TO_GO_ON}"
+
+
+@contextmanager
+def others_heard() -> Iterator[None]:
+    """Within it, an exchange that fails because another process is gone ends as any other loss of one does.
+
+    Who shares a pass notices at once that a connection is closed, but not who is gone. JAX's runtime finds out within
+    the time-out and then ends this process with one line (``run/guard.py``), so that is waited for.
+    """
+    try:
+        yield
+    except Exception as error:
+        if "Gloo" not in str(error):
+            raise
+        time.sleep(2 * _joined["timeout"])
+        raise ConnectionError(f"another process is gone; {_HOW_TO_GO_ON}") from error
 
 
 def agree(record: dict[str, Any]) -> None:

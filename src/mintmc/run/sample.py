@@ -19,7 +19,7 @@ from mintmc.run.clock import Clock
 from mintmc.run.driver import Driver
 from mintmc.run.initial import PerChain, Start, initial_states, is_one_point, starts_apart
 from mintmc.run.keys import Purpose, key_of
-from mintmc.run.processes import agree, check_sharers, join_parts, own_chains, part_path, wait_for_all
+from mintmc.run.processes import agree, check_sharers, join_parts, others_heard, own_chains, part_path, wait_for_all
 from mintmc.run.progress import Display
 from mintmc.run.protocol import Sampler
 from mintmc.run.task import Task
@@ -123,7 +123,7 @@ def sample(
     if out is not None and done is not None and _is_finished(done, draws, audit):
         verify(out)
         return open_run(out).isel(draw=slice(draws), missing_dims="ignore")
-    with ExitStack() as held:
+    with ExitStack() as held, others_heard():
         keeper = _keeper(held, task, out, record)
         if keeper.done is not None:
             clock.add(keeper.done["seconds"])
