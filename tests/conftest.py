@@ -10,7 +10,7 @@ _CHECKED = (
 with install_import_hook(_CHECKED, "beartype.beartype"):
     import mintmc.run.driver
 
-from caches import cache_of
+from caches import cache_of  # noqa: E402
 
 # Most of the time goes into compiling, and many tests compile the same.
 jax.config.update("jax_compilation_cache_dir", str(cache_of("tests")))

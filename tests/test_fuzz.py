@@ -85,7 +85,6 @@ GOOD = {
     "SGHMC": (mintmc.SGHMC, {"batch_size": 10, "step_size": 0.1, "friction": 1.0}),
     "SGLD": (mintmc.SGLD, {"batch_size": 10, "step_size": 0.1}),
     "AustereMH": (mintmc.AustereMH, {}),
-    "Autoregressive": (mintmc.Autoregressive, {}),
     "AustereMH.conservative": (mintmc.AustereMH.conservative, {"n": 2000, "max_error": 0.1}),
     "Autoregressive": (mintmc.Autoregressive, {}),
     "BarkerMH": (mintmc.BarkerMH, {}),
@@ -128,7 +127,6 @@ GOOD = {
     "logistic_bound": (mintmc.logistic_bound, {"x": X2}),
     "logistic_remainder": (mintmc.logistic_remainder, {"x": X2}),
     "relative_variance": (mintmc.relative_variance, {"weights": [0.5, 0.5]}),
-    "find_mode": (mintmc.find_mode, {"posterior": POSTERIOR, "init": 0.0}),
     "normality": (mintmc.normality, {"posterior": POSTERIOR, "params": 0.0, "batch_size": 10, "batches": 5}),
     "sample": (
         mintmc.sample,
