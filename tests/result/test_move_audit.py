@@ -1,3 +1,5 @@
+import json
+
 import jax
 import numpy as np
 import pytest
@@ -76,7 +78,10 @@ def test_rungs_on_batches_are_audited(kind):
         tree = mintmc.sample(GAUSS, kind(LADDER, penalty=penalty), **settings)
         entries[penalty] = audits(tree)
         assert [entry["rung"] for entry in entries[penalty]] == [1, 2]
-        assert tree.attrs["data_touched_audit"] == sum(entry["data_touched"] for entry in entries[penalty])
+        early = json.loads(tree.attrs["audit_after_warmup"])
+        assert [entry["rung"] for entry in early] == [1, 2]
+        touched = sum(entry["data_touched"] for entry in (*early, *entries[penalty]))
+        assert tree.attrs["data_touched_audit"] == touched
     # The broken twin runs hot.
     assert entries[False][1]["spread"] > entries[True][1]["spread"] + 0.05
 

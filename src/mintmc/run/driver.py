@@ -60,6 +60,7 @@ class Driver:
         self.task, self.sampler, self.run, self.keeper = task, sampler, run, keeper
         self.record, self.starts_apart, self.clock, self.display = record, starts_apart, clock, display
         self.audit: list[dict[str, Any]] | None = None
+        self.audit_after_warmup: list[dict[str, Any]] = []
 
     def drive(self, audit: bool) -> None:
         """Go on until all draws are made, or until interrupted."""
@@ -123,8 +124,8 @@ class Driver:
         standings = {rung: standing for rung, standing in self.run.standings().items() if standing.is_of_moves}
         if not standings:
             return
-        found = audit_run(self.task.target, standings, None, self.task.seed, lambda: None)
-        for sentence in audit_sentences(found):
+        self.audit_after_warmup = audit_run(self.task.target, standings, None, self.task.seed, lambda: None)
+        for sentence in audit_sentences(self.audit_after_warmup):
             self.display.say(f"audit after warm-up: {sentence}")
 
     def _audit_all(self) -> None:
@@ -141,8 +142,9 @@ class Driver:
             self._made = made
 
     def _audit_facts(self) -> dict[str, Any]:
-        touched = sum(entry["data_touched"] for entry in self.audit or ())
-        return {"audit": json.dumps(self.audit), "data_touched_audit": touched}
+        touched = sum(entry["data_touched"] for entry in (*self.audit_after_warmup, *(self.audit or ())))
+        audits = {"audit": self.audit, "audit_after_warmup": self.audit_after_warmup}
+        return {name: json.dumps(found) for name, found in audits.items()} | {"data_touched_audit": touched}
 
     def _tree(self, part: Part) -> DataTree:
         task = self.task
