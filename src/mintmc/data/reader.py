@@ -49,7 +49,7 @@ class RowReader:
         """How batches of these roles and sizes are drawn."""
         data = self.data
         if not isinstance(data, DiskData):
-            return Uniform(self.n) if self.kind == "uniform" else Shuffled(self.n)
+            return Uniform(self.n) if self.kind == "uniform" else Shuffled.of(self.n, batches)
         if not data.by_host:
             return Runs.of(self.n, _drawn(batches) or [self.n], self.beside)
         if {"all", "stream"} <= set(batches):
