@@ -11,6 +11,7 @@ with install_import_hook(_CHECKED, "beartype.beartype"):
     import mintmc.run.driver
 
 from caches import cache_of  # noqa: E402
+from mintmc.compiled import RECENT  # noqa: E402
 
 # Most of the time goes into compiling, and many tests compile the same.
 jax.config.update("jax_compilation_cache_dir", str(cache_of("tests")))
@@ -32,3 +33,11 @@ def _audits_where_asked_for(request, monkeypatch):
     """To audit a run takes two seconds of compiling: tests marked ``audited`` are about it, the others leave it out."""
     if "audited" not in request.keywords:
         monkeypatch.setattr(mintmc.run.driver, "audit_run", lambda *args: [])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _programs_of_a_module_go_with_it():
+    """Tests of one module share programs; those of all modules together would not fit into one process."""
+    yield
+    RECENT.clear()
+    jax.clear_caches()

@@ -3,17 +3,56 @@
 A second run with the same posterior, sampler and shapes must not compile again. Settings are frozen dataclasses and
 named tuples of numbers, arrays and functions: numbers are compared by value, arrays by content, and functions and other
 objects by identity (a posterior makes them once, and keeps them).
+
+A process keeps the programs that were used last, no more than a few hundred: every one takes some of the memory maps
+that the system allows a process, and without any left it ends in a crash.
 """
 
 from __future__ import annotations
 
 import hashlib
+import weakref
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from threading import Lock
 from typing import Any
 
 import jax
 import numpy as np
+
+MOST_KEPT = 256
+"""Of about 65,000 memory maps that Linux allows, a program takes up to a hundred."""
+
+
+class Recent:
+    """Which programs were used last, of all posteriors of a process."""
+
+    def __init__(self, most: int):
+        self._most = most
+        self._order: OrderedDict[tuple[int, Any], weakref.ref[Any]] = OrderedDict()
+        self._lock = Lock()
+
+    def used(self, owner: Any, programs: dict[Any, Any], key: Any) -> None:
+        """Note a use, and let go of what was not used for the longest time; ``programs`` are those of ``owner``."""
+        with self._lock:
+            self._order[id(programs), key] = weakref.ref(owner)
+            self._order.move_to_end((id(programs), key))
+            while len(self._order) > self._most:
+                (_, oldest), holder = self._order.popitem(last=False)
+                if (found := holder()) is not None:
+                    found.forget(oldest)
+
+    def clear(self) -> None:
+        """Let go of all."""
+        with self._lock:
+            for (_, key), holder in self._order.items():
+                if (found := holder()) is not None:
+                    found.forget(key)
+            self._order.clear()
+
+
+RECENT = Recent(MOST_KEPT)
 
 
 class Same:

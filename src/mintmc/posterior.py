@@ -15,6 +15,7 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from mintmc import check
+from mintmc.compiled import RECENT
 from mintmc.data import ArrayData, DiskData, Rows, named_leaves
 from mintmc.data.array import native
 from mintmc.data.formats import find
@@ -230,10 +231,16 @@ class FlatTarget:
         return self.posterior.n
 
     def compiled(self, key: Any, build: Callable[[], Any]) -> Any:
-        """What ``build`` returned when it was first asked for under this key."""
-        if key not in self._programs:
-            self._programs[key] = build()
-        return self._programs[key]
+        """What ``build`` returned when it was first asked for under this key, if that is not too long ago."""
+        found = self._programs.get(key)
+        if found is None:
+            found = self._programs[key] = build()
+        RECENT.used(self, self._programs, key)
+        return found
+
+    def forget(self, key: Any) -> None:
+        """Let go of what was compiled under a key."""
+        self._programs.pop(key, None)
 
     def shared_by(self, sharers: int) -> FlatTarget:
         """The same, each of whose full passes so many devices make together."""
