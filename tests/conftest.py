@@ -1,17 +1,12 @@
 import jax
 import pytest
-from jaxtyping import install_import_hook
 
-# Shapes of the numerical core are checked at every call, so this comes before anything of the package is imported.
-_CHECKED = (
-    *(f"mintmc.control.{name}" for name in ("taylor", "target")),
-    *(f"mintmc.proposals.{name}" for name in ("random_walk", "langevin", "hamiltonian", "autoregressive")),
-)
-with install_import_hook(_CHECKED, "beartype.beartype"):
-    import mintmc.run.driver
+import mintmc.run.driver
+import shaped
+from caches import cache_of
+from mintmc.compiled import RECENT
 
-from caches import cache_of  # noqa: E402
-from mintmc.compiled import RECENT  # noqa: E402
+shaped.check()
 
 # Most of the time goes into compiling, and many tests compile the same.
 jax.config.update("jax_compilation_cache_dir", str(cache_of("tests")))

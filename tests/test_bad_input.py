@@ -250,7 +250,7 @@ MISTAKES = {
     "unknown preconditioner": (
         lambda: mintmc.RandomWalk(preconditioner="full"),
         ValueError,
-        "preconditioner must be None, 'diagonal', 'dense' or an array, got 'full'",
+        "preconditioner must be None, 'diagonal', 'dense', 'laplace' or an array, got 'full'",
     ),
     "negative variance": (
         lambda: mintmc.RandomWalk(preconditioner=np.array([1.0, -1.0])),

@@ -15,6 +15,7 @@ ORDER = [
     "check",
     "compiled",
     "count",
+    "shapes",
     "statistics",
     "store.durable",
     "store.lock",

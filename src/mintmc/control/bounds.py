@@ -106,6 +106,9 @@ class RegressionBounds(ByContent):
         counts = check.array("y", y, "an array of counts", dims=(1,))
         if (counts < 0).any():
             raise ValueError(f"y must be counts, at least 0, got {counts[counts < 0][0]:g}")
+        rows = check.array("x", x, "an array of shape (n, d)", dims=(2,))
+        if len(counts) != len(rows):
+            raise ValueError(f"y must have n={len(rows)} counts, one for each row of x, got {check.shown(y)}")
         return cls(x, np.maximum(counts, 1.0), 1 / 4 + 0.1671 * counts, 3**0.5 / 18 + 0.06092 * counts, published)
 
     @classmethod

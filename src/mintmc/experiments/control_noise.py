@@ -91,7 +91,11 @@ def _ends(normal: Laplace, moves: int) -> tuple[Array, Array]:
 def _variance(target: Tempered, ends: tuple[Array, Array], rows: object) -> np.ndarray:
     @jax.jit
     def of_rows(heres: Array, theres: Array) -> Array:
-        return jax.lax.map(lambda both: target.differences(*both, rows).var(ddof=1), (heres, theres))
+        def variance(both: tuple[Array, Array]) -> Array:
+            return target.differences(both[0], both[1], rows).var(ddof=1)
+
+        found: Array = jax.lax.map(variance, (heres, theres))
+        return found
 
     return np.array([float(of_rows(*both).mean()) for both in zip(*ends, strict=True)])
 

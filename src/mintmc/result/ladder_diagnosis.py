@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import xarray
 
 from mintmc.acceptance.penalty import implied_temperature
 from mintmc.result.diagnosis import MAX_HEATING, MAX_NOISE, MIN_ESS_PER_CHAIN
@@ -50,7 +49,7 @@ def mode_numbers(labels: Any) -> dict[str, float]:
 def mode_warnings(labels: Any) -> Iterator[str]:
     """Modes that no draw is in, and chains that disagree about the others."""
     # What `mode_weights` returned knows of modes that no draw is in.
-    is_known = isinstance(labels, xarray.Dataset) and "label" in labels
+    is_known = hasattr(labels, "data_vars") and "label" in labels
     visited = set(np.unique(_labels(labels)).tolist())
     unvisited = sorted(set(range(labels.sizes["mode"] if is_known else int(max(visited)) + 1)) - visited)
     if unvisited:
@@ -64,7 +63,7 @@ def mode_warnings(labels: Any) -> Iterator[str]:
 
 
 def _labels(labels: Any) -> Any:
-    return labels["label"].values if isinstance(labels, xarray.Dataset) and "label" in labels else labels
+    return labels["label"].values if hasattr(labels, "data_vars") and "label" in labels else labels
 
 
 def ladder_warnings(tree: Any, rungs: Rungs) -> Iterator[str]:

@@ -1,0 +1,24 @@
+"""Shapes of the numerical core are checked at every call while tests run (``mintmc/shapes.py``)."""
+
+from beartype import beartype
+from jaxtyping import jaxtyped
+
+import mintmc
+from mintmc.control import target, taylor
+
+CHECKED = {
+    taylor: ("each", "expand", "residual_gradient"),
+    taylor.Expansion: ("total", "total_gradient"),
+    target.Controlled: ("levels", "known", "batch_gradient"),
+    mintmc.RandomWalk: ("randomness", "move"),
+    mintmc.Langevin: ("randomness", "move"),
+    mintmc.Hamiltonian: ("randomness", "move"),
+    mintmc.Autoregressive: ("randomness", "move"),
+}
+
+
+def check():
+    """From now on a call with other shapes, or a result of another shape, is an error."""
+    for owner, names in CHECKED.items():
+        for name in names:
+            setattr(owner, name, jaxtyped(typechecker=beartype)(getattr(owner, name)))
