@@ -208,7 +208,9 @@ def interrupted(warning, drawn=True):
 )
 def test_an_interruption_is_known_by_what_it_is(model, tmp_path, monkeypatch, run, code):
     monkeypatch.setattr(sys.modules["mintmc.cli.app"], "mintmc_sample", run)
-    monkeypatch.setattr(sys.modules["mintmc.cli.app"], "diagnose", lambda tree: "a verdict" if tree is FINISHED else None)
+    monkeypatch.setattr(
+        sys.modules["mintmc.cli.app"], "diagnose", lambda tree: "a verdict" if tree is FINISHED else None
+    )
     out = tmp_path / "run.zarr"
     result = invoke("sample", model, "--sampler", "mint", "--batch-size", 10, "--alpha", 0.5, "--out", out)
     assert result.exit_code == code

@@ -146,7 +146,7 @@ def test_few_runs_are_copied_and_many_gathered_alike(monkeypatch):
     tickets = [batching.ticket(jax.random.key(seed)) for seed in range(40)]  # some go on at the front
     few = [batching.take(rows, ticket, 0, 300) for ticket in tickets]
     assert any(np.any(np.abs(np.diff(batch["x"])) > 900) for batch in few)
-    monkeypatch.setattr("mintmc.data.batch._FEW", 0)
+    monkeypatch.setattr("mintmc.data.disk_batch._FEW", 0)
     jax.tree.map(np.testing.assert_array_equal, few, [batching.take(rows, ticket, 0, 300) for ticket in tickets])
 
 

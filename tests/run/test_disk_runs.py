@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mintmc
-from mintmc.data import batch
+from mintmc.data import disk_batch as batch
 from mintmc.experiments.report import mean_and_error
 from mintmc.result.diagnose import draws_group
 from truth import LIMIT, distance, gaussian_data, gaussian_log_likelihood
