@@ -8,13 +8,13 @@ from mintmc.run.processes import join, leave
 if __name__ == "__main__":
     name, out, draws, port, index, settings, timeout = sys.argv[1:]
     join(f"127.0.0.1:{port}", 2, int(index), int(timeout))
-    from mintmc.store import saver
+    from mintmc.store import keeper
     from resumed_run import run, run_one_chain
 
     try:
         if name == "one chain":
             # Its steps are slow here: save as soon as there is something to save.
-            saver._SECONDS_BETWEEN, saver._SHARE = 0.0, 1e9
+            keeper._SECONDS_BETWEEN, keeper._SHARE = 0.0, 1e9
             run_one_chain(out, int(draws))
         else:
             run(name, out, int(draws), **json.loads(settings))
