@@ -50,7 +50,8 @@ def kernel_of(sampler: KernelSampler, target: FlatTarget) -> Kernel:
 def centre_plan(sampler: Any, task: Task) -> Plan | None:
     """What a sampler asks of its centres: control variates, or the curvature for its proposal; None if nothing."""
     control, proposal = getattr(sampler, "control", None), getattr(sampler, "proposal", None)
-    if control is None and (proposal is None or proposal.preconditioner != LAPLACE):
+    given = None if proposal is None else proposal.preconditioner
+    if control is None and not (isinstance(given, str) and given == LAPLACE):
         return None
     target, size = task.target, getattr(sampler, "batch_size", None)
     kind = Tempered if control is None else Controlled
