@@ -112,7 +112,7 @@ class Centred(Centres):
             "recentred_chains": self.recentred,
             "modes_not_found": self.not_found,
         }
-        if self.batch_size != n:
+        if self.is_open or self.batch_size != n:
             facts["batch_size"] = self.batch_size
         if self.noise is not None:
             n_eff = float(self.plan.target.n_eff)
