@@ -141,7 +141,7 @@ def test_a_violated_bound_is_counted_and_reported(posterior):
     too_tight = mintmc.ConfidenceMH(bound=lambda a, b: 0.5 * jnp.abs(b - a), temperature=TEMPERATURE, proposal=WALK)
     tree, _ = run(posterior, too_tight, draws=500)
     assert int(tree["sample_stats"]["bound_violations"].sum()) > 100
-    assert any("bound was violated" in warning for warning in mintmc.diagnose(tree).warnings)
+    assert any("bounds were violated" in warning for warning in mintmc.diagnose(tree).warnings)
 
 
 @pytest.mark.parametrize("inequality", confidence.INEQUALITIES)
