@@ -8,7 +8,6 @@ from scipy.special import expit
 from typer.testing import CliRunner
 
 import mintmc
-from compiling import compilations
 from mintmc.cli import app
 from mintmc.cli.options import build_sampler, parse_pairs, samplers
 from mintmc.store import encode
@@ -60,17 +59,12 @@ def test_a_test_and_a_proposal_from_outside_sample_the_posterior():
 
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_a_run_is_stored_gone_on_with_and_compiled_once(name, tmp_path):
+def test_a_run_is_stored_and_gone_on_with(name, tmp_path):
     sampler = SAMPLERS[name]
     whole = mintmc.sample(POSTERIOR, sampler, draws=60, **SETTINGS)
-    with compilations() as compiled:
-        mintmc.sample(POSTERIOR, sampler, draws=25, out=tmp_path / "run.zarr", **SETTINGS)
-        resumed = mintmc.resume(tmp_path / "run.zarr", POSTERIOR, draws=60, progress=False)
-    assert compiled == []
+    mintmc.sample(POSTERIOR, sampler, draws=25, out=tmp_path / "run.zarr", **SETTINGS)
+    resumed = mintmc.resume(tmp_path / "run.zarr", POSTERIOR, draws=60, progress=False)
     assert_same(resumed, whole)
-    thin = mintmc.sample(POSTERIOR, sampler, draws=20, thin=3, **SETTINGS)
-    draws, every = (tree[next(iter(tree.children))].theta for tree in (thin, whole))
-    np.testing.assert_array_equal(draws, every[:, 2::3])
 
 
 def test_what_is_not_installed_must_be_given_again(tmp_path):

@@ -306,7 +306,7 @@ def _flat(params: Params) -> float:
 
 def _form(leaf: Any) -> tuple[tuple[int, ...], str]:
     array = np.asarray(leaf)
-    return array.shape, str(array.dtype)
+    return array.shape, str(jax.dtypes.canonicalize_dtype(array.dtype))
 
 
 def _raveled(params: Params) -> Array:
