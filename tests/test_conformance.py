@@ -16,7 +16,7 @@ from compiling import compilations
 from mintmc import samplers
 from mintmc.compiled import identity
 from mintmc.result.diagnose import draws_group
-from mintmc.run import chains, driver
+from mintmc.run import driver, stretches
 from mintmc.run.sample import Interrupted, _task
 from mintmc.statistics import DATA_TOUCHED
 from mintmc.store.encode import decode, encode, is_readable
@@ -227,8 +227,8 @@ def test_stopped_twice_and_cut_elsewhere_it_makes_the_same_draws(name, tmp_path,
     path, uninterrupted = tmp_path / "run.zarr", made(name)
     missing = {} if name in WRITTEN_DOWN else {"sampler": SAMPLERS[name]()}
     monkeypatch.setattr(driver, "cores", lambda lanes: 1)
-    monkeypatch.setattr(chains, "_FIRST_STRETCH", 13)
-    monkeypatch.setattr(chains, "_next_size", lambda size, seconds, capacity: 11)
+    monkeypatch.setattr(stretches, "FIRST", 13)
+    monkeypatch.setattr(stretches, "next_size", lambda size, seconds, capacity: 11)
     with pytest.raises(KeyboardInterrupt, match="interrupted: 0 of 30 draws were made and saved"):
         run(name, out=path)
     with pytest.warns(Interrupted, match=r"interrupted: \d+ of 30 draws were made and saved"):

@@ -21,6 +21,7 @@ ORDER = [
     "store.lock",
     "data",
     "energy",
+    "params",
     "posterior",
     "control",
     "proposals",

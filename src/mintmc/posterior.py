@@ -12,20 +12,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.flatten_util import ravel_pytree
 
 from mintmc import check
 from mintmc.compiled import RECENT
-from mintmc.data import ArrayData, DiskData, Rows, named_leaves
-from mintmc.data.array import native
+from mintmc.data import ArrayData, DiskData, Rows
 from mintmc.data.formats import find
 from mintmc.data.source import Source
 from mintmc.energy import Density, Model, Referenced, block_size
+from mintmc.params import Params, flatten, form_of, raveled
 
 _ROWS_AT_A_TIME = 2**16
-
-Params = Any
-"""A pytree of float arrays: one point of the parameter space."""
 
 
 class Posterior:
@@ -136,10 +132,10 @@ class Posterior:
     def flat(self, params: Params, name: str = "init") -> FlatTarget:
         """The same posterior as a function of flat vectors like that of ``params``; one object for all such params."""
         theta, unravel = flatten(params, name)
-        structure = str(jax.tree.structure(params)), tuple(_form(leaf) for leaf in jax.tree.leaves(params))
+        structure = str(jax.tree.structure(params)), tuple(form_of(leaf) for leaf in jax.tree.leaves(params))
         if structure not in self._flat:
             model = self.model(unravel, theta.size)
-            self._flat[structure] = FlatTarget(self, model, unravel, _raveled, theta.size, theta.dtype)
+            self._flat[structure] = FlatTarget(self, model, unravel, raveled, theta.size, theta.dtype)
         return self._flat[structure]
 
     def referenced(self, params: Params) -> Posterior:
@@ -261,28 +257,6 @@ def _source(data: Rows) -> ArrayData | DiskData:
     return ArrayData(data)
 
 
-def flatten(params: Params, name: str) -> tuple[Array, Callable[[Array], Params]]:
-    """Params as one float vector, and the function that undoes it."""
-    leaves = named_leaves(params, name)
-    if not leaves:
-        raise ValueError(f"{name} must hold at least one array of floats, got {check.shown(params)}")
-    for path, leaf in leaves:
-        try:
-            array = np.asarray(leaf)
-        except Exception:  # an object with ideas of its own
-            raise TypeError(f"{name}{path} must be an array of floats, got {check.shown(leaf)}") from None
-        if array.dtype not in (np.float32, np.float64):
-            wanted = "float32 or float64" if array.dtype.kind == "f" else "an array of floats"
-            raise TypeError(f"{name}{path} must be {wanted}, got {_described(leaf, array)}")
-        if array.size == 0:
-            raise ValueError(f"{name}{path} must not be empty, got shape {array.shape}")
-        if not np.isfinite(array).all():
-            raise ValueError(f"{name}{path} must be finite, got {check.shown(leaf)}")
-        if not np.isfinite(native(array)).all():
-            raise ValueError(f"{name}{path} must fit {native(array).dtype}, got {check.shown(leaf)}")
-    return ravel_pytree(jax.tree.map(jnp.asarray, params))
-
-
 def check_counted(posterior: Posterior) -> None:
     """Refuse more rows than full passes, and programs that pick single rows, can count."""
     if posterior.n > check.LARGEST_COUNT:
@@ -290,27 +264,8 @@ def check_counted(posterior: Posterior) -> None:
         raise ValueError(f"data must have {wanted}, got n = {posterior.n}")
 
 
-def check_alike(name: str, given: Params, params: Params, like: str = "init") -> None:
-    """Refuse params of another structure than others have."""
-    if jax.tree.map(np.shape, given) != jax.tree.map(np.shape, params):
-        raise ValueError(f"{name} must have the form of {like}, {check.form(params)}, got {check.form(given)}")
-
-
-def _described(leaf: Any, array: np.ndarray) -> str:
-    return check.shown(leaf) if array.dtype.kind in "OUS" else f"dtype {array.dtype}"
-
-
 def _flat(params: Params) -> float:
     return 0.0
-
-
-def _form(leaf: Any) -> tuple[tuple[int, ...], str]:
-    array = np.asarray(leaf)
-    return array.shape, str(jax.dtypes.canonicalize_dtype(array.dtype))
-
-
-def _raveled(params: Params) -> Array:
-    return ravel_pytree(jax.tree.map(jnp.asarray, params))[0]
 
 
 def _as_they_are(rows: Rows) -> Rows:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import mintmc
-from mintmc.result import audit, steps
+from mintmc.result import audit_decisions, audit_pairs, steps
 from mintmc.result.law import audits
 from mintmc.result.tilt import fit_tilt
 from truth import gaussian_data, gaussian_log_likelihood
@@ -54,8 +54,8 @@ def test_too_few_pairs_say_nothing():
 def test_random_batches_of_the_audit_are_uniform_subsets():
     # All pairs of 12 rows in batches of 4 are as likely in a table of random order; here the order is drawn each time.
     rng, rows, size, count = np.random.default_rng(0), 12, 4, 5000
-    places = audit._places(rng, (count,), size, rows)
-    numbers = np.asarray(jax.vmap(lambda p: audit._numbers(p, size, rows))(places))
+    places = audit_decisions._places(rng, (count,), size, rows)
+    numbers = np.asarray(jax.vmap(lambda p: audit_decisions._numbers(p, size, rows))(places))
     assert (np.diff(np.sort(numbers, axis=1)) > 0).all()
     inside = np.zeros((count, rows))
     for row, batch in zip(inside, numbers, strict=True):
@@ -97,8 +97,8 @@ def test_the_audit_of_a_stored_run_is_that_of_a_run_in_memory(tmp_path):
 
 def test_many_rows_are_audited_on_a_table_of_some(monkeypatch):
     whole = mintmc.sample(GAUSS, mintmc.MINT(100, alpha=0.9), init=0.0, draws=500, progress=False)
-    monkeypatch.setattr(audit, "_TABLE", 1000)
-    monkeypatch.setattr(audit, "_BLOCK", 1500)  # the last block of 4000 rows is moved up
+    monkeypatch.setattr(audit_pairs, "_TABLE", 1000)
+    monkeypatch.setattr(audit_pairs, "BLOCK", 1500)  # the last block of 4000 rows is moved up
     some = mintmc.sample(GAUSS, mintmc.MINT(100, alpha=0.9), init=0.0, draws=500, progress=False)
     one, other = audits(whole)[0], audits(some)[0]
     # Weighed by acceptance, which the table changes a little.

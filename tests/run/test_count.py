@@ -8,7 +8,7 @@ import pytest
 import mintmc
 from mintmc import count, statistics
 from mintmc.acceptance.barker import Barker
-from mintmc.run import chains
+from mintmc.run import stretches
 from resumed_run import log_likelihood, posterior, run
 from truth import gaussian_data, gaussian_log_likelihood
 
@@ -54,7 +54,7 @@ def test_a_sum_of_rates_does_not_depend_on_where_it_is_cut():
 def test_what_warm_up_reports_does_not_depend_on_timing(monkeypatch):
     reported = []
     for first in (16, 5):
-        monkeypatch.setattr(chains, "_FIRST_STRETCH", first)
+        monkeypatch.setattr(stretches, "FIRST", first)
         reported.append(run("mint", None, 20, warmup=300).attrs)
     for name in ("warmup_acceptance_rate", "data_touched_setup", "step_size"):
         assert reported[0][name] == reported[1][name]

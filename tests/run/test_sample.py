@@ -3,8 +3,7 @@ import numpy as np
 import pytest
 
 import mintmc
-from mintmc.run import chains as stretches
-from mintmc.run import driver
+from mintmc.run import driver, stretches
 from truth import gaussian_data, gaussian_log_likelihood
 
 
@@ -114,7 +113,7 @@ def test_ctrl_c_returns_the_draws_made_so_far(posterior, monkeypatch):
             pass
 
     monkeypatch.setattr(driver, "Interrupt", Pressed)
-    monkeypatch.setattr(stretches, "_next_size", lambda size, seconds, capacity: 16)
+    monkeypatch.setattr(stretches, "next_size", lambda size, seconds, capacity: 16)
     with pytest.warns(UserWarning, match="interrupted: 32 of 300 draws were made"):
         tree = draws_of(posterior, warmup=0)
     assert tree["tempered_posterior"].sizes["draw"] == 32

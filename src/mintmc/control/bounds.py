@@ -39,7 +39,7 @@ from jax import Array
 
 from mintmc import check
 from mintmc.compiled import ByContent
-from mintmc.posterior import Params
+from mintmc.params import Params
 
 _BLOCK = 2**16
 """Rows that the host works on at a time."""

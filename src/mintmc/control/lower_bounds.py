@@ -24,7 +24,7 @@ from jax.flatten_util import ravel_pytree
 from mintmc import check
 from mintmc.compiled import ByContent
 from mintmc.data import Rows, named_leaves
-from mintmc.posterior import Params
+from mintmc.params import Params
 
 _MARGIN = 1e-5
 """A float32 of size s is rounded by 1e-7 s. Below this a tangent could come out above the likelihood; its price is

@@ -31,7 +31,7 @@ from mintmc.control.alias import Weighted
 from mintmc.data import Batch, Rows
 from mintmc.energy import Tempered
 from mintmc.kernels.base import Kernel
-from mintmc.posterior import Params
+from mintmc.params import Params
 from mintmc.proposals import Point, Proposal, Tuning
 from mintmc.statistics import DATA_TOUCHED, DECIDED, Info, counted
 

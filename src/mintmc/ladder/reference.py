@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from mintmc.energy import Density
 from mintmc.ladder.ladder import Ladder
-from mintmc.posterior import FlatTarget, Params
+from mintmc.params import Params
+from mintmc.posterior import FlatTarget
 
 
 @dataclass(frozen=True)

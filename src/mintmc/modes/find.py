@@ -33,7 +33,8 @@ from mintmc.control.taylor import Expansion
 from mintmc.data import ArrayData
 from mintmc.modes.newton import End, newton, quasi_newton
 from mintmc.modes.search import NoModeError, NotConvergedError, Search
-from mintmc.posterior import FlatTarget, Params, Posterior, check_counted, flatten
+from mintmc.params import Params, flatten
+from mintmc.posterior import FlatTarget, Posterior, check_counted
 
 _NEWTON_DIM = 1000
 """More parameters than these take L-BFGS: a Hessian would cost as much as d gradients."""

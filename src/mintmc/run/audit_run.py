@@ -13,7 +13,8 @@ import numpy as np
 
 from mintmc.kernels.metropolis import MetropolisKernel
 from mintmc.posterior import FlatTarget
-from mintmc.result.audit import FEWEST_PAIRS, Trial, audit_moves, pair_count
+from mintmc.result.audit import FEWEST_PAIRS, audit_moves, pair_count
+from mintmc.result.audit_pairs import Trial
 from mintmc.result.reading import draws_group
 from mintmc.result.steps import audit_steps
 from mintmc.result.tree import variables

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -21,7 +21,8 @@ from mintmc.compiled import shapes_and_types
 from mintmc.data import RowReader, Supplied
 from mintmc.kernels.base import Kernel
 from mintmc.proposals import Tuning
-from mintmc.run import adapt
+from mintmc.run import adapt, stretches
+from mintmc.run.beside import Centres, Watcher
 from mintmc.run.draws import Draws, Part, shapes_of
 from mintmc.run.keys import Purpose, ints
 from mintmc.run.program import Programs
@@ -30,9 +31,6 @@ from mintmc.run.task import Task, compile_program
 from mintmc.run.workers import workers
 from mintmc.statistics import Info, total, unpacked
 
-_SECONDS_PER_STRETCH = 0.4
-_FIRST_STRETCH = 16
-
 
 class LaneState(NamedTuple):
     """Where one chain, or one rung of it, stands."""
@@ -40,63 +38,6 @@ class LaneState(NamedTuple):
     state: Any
     adaptation: adapt.Adaptation | None
     tuning: Tuning | None
-
-
-class Watcher(Protocol):
-    """Looks on while chains run, and has more to show of them than draws: a ladder's rungs, for example."""
-
-    def begin(self, states: list[Any]) -> list[int]:
-        """Note where the chains start; the rows read for it, by chain."""
-        ...
-
-    def note(self, chain: int, state: Any, values: Info | None) -> None:
-        """Note a stretch: the state at its end, and (of draws) what was recorded."""
-        ...
-
-    def checkpoint(self) -> Any:
-        """What it knows, as a pytree of arrays."""
-        ...
-
-    def restore(self, checkpoint: Any) -> None:
-        """Go on from a checkpoint."""
-        ...
-
-    def groups(self, draws: Draws, totals: dict[str, np.ndarray], steps: int) -> dict[str, Any]:
-        """Groups of the tree, of a part of the draws and of totals over so many steps."""
-        ...
-
-    def facts(self, totals: dict[str, np.ndarray]) -> dict[str, Any]:
-        """What it knows of the whole run."""
-        ...
-
-
-class Centres(Protocol):
-    """What chains know of the target around centres: found before the first step, reconsidered in warm-up."""
-
-    kernel: Any  # of one chain; another one after `reconsider` or `restore` if its batches have another size
-    of_chain: Any  # a list of Centre: expansion and Laplace approximation, either of which may be None
-    rows_read: Any  # to find them
-    is_controlled: Any  # whether steps are given the expansion
-
-    def reconsider(self, states: list[Any], tunings: list[Any]) -> list[int]:
-        """Half-way through warm-up: give chains that wandered off a centre of their own; says which."""
-        ...
-
-    def checkpoint(self) -> Any:
-        """What a run must find again."""
-        ...
-
-    def restore(self, checkpoint: Any) -> None:
-        """Go on with the centres of a checkpoint."""
-        ...
-
-    def facts(self) -> dict[str, Any]:
-        """What the tree should know."""
-        ...
-
-    def said(self) -> str:
-        """One line about them."""
-        ...
 
 
 class ChainRun(Run):
@@ -134,7 +75,7 @@ class ChainRun(Run):
     ):
         self.task, self.crew, self.watcher, self.centres = task, task.crew, watcher, centres
         self.about = about or f"T = {float(kernel.temperatures):.4g}"
-        self.name, self.capacity = name, record_capacity(task.target.dim)
+        self.name, self.capacity = name, stretches.record_capacity(task.target.dim)
         posterior = task.target.posterior
         self.reader = RowReader(posterior.data, batching, task.seed, posterior.beside)
         self._prepare(kernel)
@@ -380,7 +321,7 @@ class ChainRun(Run):
         run: Callable[[int, int, int], float],
     ) -> Iterator[int]:
         """Run all chains from ``first`` to ``end``, or until interrupted, in stretches of about the same time."""
-        chains, size = self.task.chains, _FIRST_STRETCH
+        chains, size = self.task.chains, stretches.FIRST
         while first < end:
             at = offset + first * thin
             self._shuffle(at // self.steps_per_shuffle)
@@ -394,7 +335,7 @@ class ChainRun(Run):
             seconds = time.perf_counter() - begun
             self.task.check_reads()
             session.display.advance(phase, (last - first) * chains, float(np.mean(rates)))
-            size = _next_size(last - first, seconds, self.capacity)
+            size = stretches.next_size(last - first, seconds, self.capacity)
             first = last
             yield last
 
@@ -402,13 +343,3 @@ class ChainRun(Run):
         """Have the rows of an epoch at hand."""
         if epoch != self.epoch:
             self.rows, self.epoch = self.crew.given(self.reader.rows(epoch, self.largest)), epoch
-
-
-def record_capacity(dim: int) -> int:
-    """Draws that one stretch records at most."""
-    return max(64, min(2**16, 2**21 // (dim + 8)))
-
-
-def _next_size(size: int, seconds: float, capacity: int) -> int:
-    fitting = int(size * _SECONDS_PER_STRETCH / max(seconds, 1e-6))
-    return max(1, min(capacity, 8 * size, fitting))

@@ -13,7 +13,8 @@ from jax import Array
 
 from mintmc import check
 from mintmc.data import named_leaves
-from mintmc.posterior import FlatTarget, Params, flatten
+from mintmc.params import Params, flatten
+from mintmc.posterior import FlatTarget
 from mintmc.result.tree import check_names
 
 _ROWS_TO_TRY = 10_000

@@ -15,7 +15,8 @@ import numpy as np
 
 from mintmc.kernels.base import Kernel
 from mintmc.kernels.metropolis import MetropolisKernel
-from mintmc.posterior import Params, Posterior
+from mintmc.params import Params
+from mintmc.posterior import Posterior
 from mintmc.run.draws import Part
 from mintmc.run.interrupt import Interrupt
 from mintmc.run.progress import Display

@@ -11,7 +11,7 @@ from mintmc.kernels.parallel_tempering import State
 from mintmc.ladder.ladder import Ladder
 from mintmc.ladder.reference import Reference
 from mintmc.result.ladder import LadderFacts, ladder_group
-from mintmc.run.chains import Watcher
+from mintmc.run.beside import Watcher
 from mintmc.run.draws import Draws
 from mintmc.run.landmarks import Landmarks
 from mintmc.run.task import Task

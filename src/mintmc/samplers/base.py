@@ -12,7 +12,8 @@ from mintmc.compiled import identity
 from mintmc.control import Controlled
 from mintmc.energy import Tempered
 from mintmc.kernels.base import Kernel
-from mintmc.posterior import FlatTarget, Params, Posterior, flatten
+from mintmc.params import Params, flatten
+from mintmc.posterior import FlatTarget, Posterior
 from mintmc.proposals import Proposal, initial_scale
 from mintmc.proposals.tuning import LAPLACE
 from mintmc.run.chains import ChainRun

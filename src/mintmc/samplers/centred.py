@@ -23,10 +23,10 @@ from mintmc.energy import Tempered
 from mintmc.kernels.base import Kernel
 from mintmc.modes.find import Mode, mode_of
 from mintmc.modes.search import NoModeError
-from mintmc.posterior import flatten
+from mintmc.params import flatten
 from mintmc.proposals import Point, Proposal, Tuning
 from mintmc.run import adapt
-from mintmc.run.chains import Centres
+from mintmc.run.beside import Centres
 from mintmc.run.task import Task
 
 FAR = 10.0

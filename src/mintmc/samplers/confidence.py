@@ -11,7 +11,8 @@ from mintmc import check
 from mintmc.acceptance.base import AcceptanceTest
 from mintmc.acceptance.confidence import INEQUALITIES, Confidence
 from mintmc.acceptance.proxy import Proxy
-from mintmc.posterior import FlatTarget, Params, Posterior, check_alike, flatten
+from mintmc.params import Params, check_alike, flatten
+from mintmc.posterior import FlatTarget, Posterior
 from mintmc.proposals import Proposal, RandomWalk
 from mintmc.samplers.growing import GrowingSampler, check_growing, check_growing_fits
 

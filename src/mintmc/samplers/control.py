@@ -11,7 +11,8 @@ import numpy as np
 from mintmc import check
 from mintmc.control import Taylor
 from mintmc.modes.find import check_hessian_fits
-from mintmc.posterior import FlatTarget, Params, Posterior, check_alike, check_counted, flatten
+from mintmc.params import Params, check_alike, flatten
+from mintmc.posterior import FlatTarget, Posterior, check_counted
 from mintmc.proposals import Autoregressive, Langevin, Proposal, RandomWalk
 from mintmc.proposals.tuning import LAPLACE
 

@@ -17,7 +17,8 @@ from mintmc.kernels.equi_energy import EquiEnergyKernel, Rung
 from mintmc.ladder.ladder import Ladder
 from mintmc.ladder.reference import Reference
 from mintmc.ladder.rings import QuantileRings, RingRule, SpacedRings, check_rings, fixed_edges, ring_count, subset_size
-from mintmc.posterior import Params, Posterior, check_alike, check_counted, flatten
+from mintmc.params import Params, check_alike, flatten
+from mintmc.posterior import Posterior, check_counted
 from mintmc.proposals import Proposal, RandomWalk
 from mintmc.run.protocol import Sampler
 from mintmc.run.rounds import RoundRun

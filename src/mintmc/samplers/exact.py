@@ -20,7 +20,8 @@ from mintmc.data import named_leaves
 from mintmc.energy import TEMPERS, Tempered
 from mintmc.kernels import tuna
 from mintmc.kernels.firefly import FireflyKernel
-from mintmc.posterior import FlatTarget, Params, Posterior, check_counted
+from mintmc.params import Params
+from mintmc.posterior import FlatTarget, Posterior, check_counted
 from mintmc.proposals import Proposal, RandomWalk
 from mintmc.samplers.base import (
     KernelSampler,

@@ -9,7 +9,8 @@ from mintmc.acceptance.base import AcceptanceTest
 from mintmc.data import BATCHINGS
 from mintmc.energy import TEMPERS, Tempered
 from mintmc.kernels.metropolis import MetropolisKernel
-from mintmc.posterior import FlatTarget, Params, Posterior, check_counted
+from mintmc.params import Params
+from mintmc.posterior import FlatTarget, Posterior, check_counted
 from mintmc.samplers.base import (
     KernelSampler,
     check_has_data,

@@ -14,7 +14,8 @@ from mintmc.control import Controlled, Taylor
 from mintmc.data import BATCHINGS
 from mintmc.energy import TEMPERS, Tempered
 from mintmc.kernels.metropolis import MetropolisKernel
-from mintmc.posterior import FlatTarget, Params, Posterior, check_counted
+from mintmc.params import Params
+from mintmc.posterior import FlatTarget, Posterior, check_counted
 from mintmc.proposals import Proposal, RandomWalk
 from mintmc.samplers.base import (
     KernelSampler,

@@ -9,7 +9,8 @@ from typing import Any
 from mintmc import check
 from mintmc.ladder.ladder import MOST_RUNGS, Ladder
 from mintmc.ladder.rings import QuantileRings, RingRule, SpacedRings
-from mintmc.posterior import Params, Posterior
+from mintmc.params import Params
+from mintmc.posterior import Posterior
 from mintmc.proposals import Langevin, Proposal
 from mintmc.run.protocol import Sampler
 from mintmc.run.rounds import RoundRun

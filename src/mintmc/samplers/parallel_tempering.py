@@ -9,7 +9,8 @@ from mintmc.data import BATCHINGS
 from mintmc.kernels.parallel_tempering import SCHEMES, ParallelTemperingKernel
 from mintmc.ladder.ladder import Ladder
 from mintmc.ladder.reference import Reference
-from mintmc.posterior import Params, Posterior, check_counted
+from mintmc.params import Params
+from mintmc.posterior import Posterior, check_counted
 from mintmc.proposals import Proposal, RandomWalk
 from mintmc.run.chains import ChainRun
 from mintmc.run.protocol import Sampler

@@ -21,7 +21,8 @@ from mintmc.control.bounds import RegressionBounds, RemainderBounds
 from mintmc.energy import TEMPERS
 from mintmc.kernels.metropolis import MetropolisKernel
 from mintmc.modes.find import check_hessian_fits
-from mintmc.posterior import FlatTarget, Params, Posterior, check_alike, check_counted, flatten
+from mintmc.params import Params, check_alike, flatten
+from mintmc.posterior import FlatTarget, Posterior, check_counted
 from mintmc.proposals import Autoregressive, Proposal, RandomWalk
 from mintmc.samplers.base import (
     KernelSampler,

@@ -13,7 +13,8 @@ from mintmc.acceptance import correction, design
 from mintmc.acceptance.austere import Austere, critical_values
 from mintmc.acceptance.barker import Barker
 from mintmc.acceptance.base import AcceptanceTest
-from mintmc.posterior import FlatTarget, Params, Posterior
+from mintmc.params import Params
+from mintmc.posterior import FlatTarget, Posterior
 from mintmc.proposals import Proposal, RandomWalk
 from mintmc.samplers.growing import GrowingSampler, check_growing, check_growing_fits
 

@@ -18,7 +18,8 @@ from mintmc.energy import TEMPERS, Tempered
 from mintmc.kernels.schedule import StepSize, check_step_size, largest_step
 from mintmc.kernels.sghmc import SGHMCKernel
 from mintmc.kernels.sgld import SGLDKernel
-from mintmc.posterior import FlatTarget, Params, Posterior, flatten
+from mintmc.params import Params, flatten
+from mintmc.posterior import FlatTarget, Posterior
 from mintmc.proposals import initial_scale
 from mintmc.proposals.tuning import check_preconditioner
 from mintmc.samplers.base import KernelSampler, check_differentiable, check_has_data, check_settings

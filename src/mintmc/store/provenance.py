@@ -15,7 +15,8 @@ import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
-from mintmc.posterior import Params, Posterior
+from mintmc.params import Params
+from mintmc.posterior import Posterior
 from mintmc.store.encode import encode
 
 FORMAT = 3

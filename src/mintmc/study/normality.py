@@ -16,7 +16,8 @@ from jax import Array
 
 from mintmc import check
 from mintmc.data import Uniform
-from mintmc.posterior import Params, Posterior, check_alike, flatten
+from mintmc.params import Params, check_alike, flatten
+from mintmc.posterior import Posterior
 from mintmc.result.plots import INK, new_axes
 
 

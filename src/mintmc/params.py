@@ -1,0 +1,62 @@
+"""Parameters as a user writes them, a pytree of float arrays, and as one vector."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.flatten_util import ravel_pytree
+
+from mintmc import check
+from mintmc.data import named_leaves
+from mintmc.data.array import native
+
+Params = Any
+"""A pytree of float arrays: one point of the parameter space."""
+
+
+def flatten(params: Params, name: str) -> tuple[Array, Callable[[Array], Params]]:
+    """Params as one float vector, and the function that undoes it."""
+    leaves = named_leaves(params, name)
+    if not leaves:
+        raise ValueError(f"{name} must hold at least one array of floats, got {check.shown(params)}")
+    for path, leaf in leaves:
+        try:
+            array = np.asarray(leaf)
+        except Exception:  # an object with ideas of its own
+            raise TypeError(f"{name}{path} must be an array of floats, got {check.shown(leaf)}") from None
+        if array.dtype not in (np.float32, np.float64):
+            wanted = "float32 or float64" if array.dtype.kind == "f" else "an array of floats"
+            raise TypeError(f"{name}{path} must be {wanted}, got {_described(leaf, array)}")
+        if array.size == 0:
+            raise ValueError(f"{name}{path} must not be empty, got shape {array.shape}")
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name}{path} must be finite, got {check.shown(leaf)}")
+        if not np.isfinite(native(array)).all():
+            raise ValueError(f"{name}{path} must fit {native(array).dtype}, got {check.shown(leaf)}")
+    return ravel_pytree(jax.tree.map(jnp.asarray, params))
+
+
+def check_alike(name: str, given: Params, params: Params, like: str = "init") -> None:
+    """Refuse params of another structure than others have."""
+    if jax.tree.map(np.shape, given) != jax.tree.map(np.shape, params):
+        raise ValueError(f"{name} must have the form of {like}, {check.form(params)}, got {check.form(given)}")
+
+
+def form_of(leaf: Any) -> tuple[tuple[int, ...], str]:
+    """Shape and type of an array, as programs see it."""
+    array = np.asarray(leaf)
+    return array.shape, str(jax.dtypes.canonicalize_dtype(array.dtype))
+
+
+def raveled(params: Params) -> Array:
+    """Params as one vector."""
+    return ravel_pytree(jax.tree.map(jnp.asarray, params))[0]
+
+
+def _described(leaf: Any, array: np.ndarray) -> str:
+    return check.shown(leaf) if array.dtype.kind in "OUS" else f"dtype {array.dtype}"
