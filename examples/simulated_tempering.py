@@ -25,14 +25,12 @@ import numpy as np
 import mintmc
 from mintmc import check
 from mintmc.acceptance.exact import Exact
-from mintmc.energy import Density, Model, Tempered
-from mintmc.kernels.base import Kernel
+from mintmc.energy import Density, Model
 from mintmc.kernels.metropolis import MetropolisKernel
 from mintmc.ladder.reference import Reference
-from mintmc.proposals import Proposal
+from mintmc.protocols import Kernel, Proposal, Sampler, Statistic, Tempered
 from mintmc.run.chains import ChainRun
-from mintmc.run.protocol import Sampler
-from mintmc.statistics import DECIDED, ENERGY, Statistic
+from mintmc.statistics import DECIDED, ENERGY
 
 
 class State(NamedTuple):

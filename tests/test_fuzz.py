@@ -20,8 +20,8 @@ X2 = np.stack([X, X[::-1]], axis=1)
 SIGNS = np.where(X > 0, 1.0, -1.0)
 LADDER = mintmc.Ladder([1, 4])
 NEW = "a new folder"
-NEVER_BUILT = {"Audit", "Bound", "Diagnosis", "Mode", "Normality"}
-"""Results, which users read and do not make, and a protocol."""
+NEVER_BUILT = {"Bound", "protocols"}
+"""Protocols, which users implement and do not make."""
 
 
 class ReachedError(Exception):

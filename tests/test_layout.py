@@ -35,6 +35,7 @@ ORDER = [
     "run",
     "samplers",
     "study",
+    "protocols",
     FRONT,
     "experiments",
     "cli",

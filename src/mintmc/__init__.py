@@ -1,5 +1,6 @@
 """Mini-batch tempered Markov chain Monte Carlo for posteriors with many observations and many modes."""
 
+from mintmc import protocols
 from mintmc.control import Taylor
 from mintmc.control.bounds import RegressionBounds, RemainderBounds, logistic_bound, logistic_remainder
 from mintmc.control.lower_bounds import Bound, JaakkolaJordan
@@ -8,11 +9,10 @@ from mintmc.data.prepare import prepare
 from mintmc.kernels.schedule import Polynomial
 from mintmc.ladder.ladder import Ladder
 from mintmc.ladder.rings import QuantileRings, SpacedRings
-from mintmc.modes import Mode, find_mode
+from mintmc.modes import find_mode
 from mintmc.posterior import Posterior
 from mintmc.proposals import Autoregressive, Custom, Hamiltonian, Langevin, RandomWalk
 from mintmc.result.diagnose import diagnose
-from mintmc.result.diagnosis import Diagnosis
 from mintmc.result.ladder_plots import plot_ladder
 from mintmc.result.modes import mode_weights, relative_variance
 from mintmc.run.initial import PerChain
@@ -33,8 +33,8 @@ from mintmc.samplers import (
     TaylorProxy,
     TunaMH,
 )
-from mintmc.study.audit_rung import Audit, audit_rung
-from mintmc.study.normality import Normality, normality
+from mintmc.study.audit_rung import audit_rung
+from mintmc.study.normality import normality
 from mintmc.study.tune import tune_ladder
 
 __all__ = [
@@ -42,14 +42,12 @@ __all__ = [
     "MINTEE",
     "SGHMC",
     "SGLD",
-    "Audit",
     "AustereMH",
     "Autoregressive",
     "BarkerMH",
     "Bound",
     "ConfidenceMH",
     "Custom",
-    "Diagnosis",
     "EquiEnergy",
     "FireflyMC",
     "Hamiltonian",
@@ -57,8 +55,6 @@ __all__ = [
     "Ladder",
     "Langevin",
     "MetropolisHastings",
-    "Mode",
-    "Normality",
     "ParallelTempering",
     "PerChain",
     "Polynomial",
@@ -82,6 +78,7 @@ __all__ = [
     "open_data",
     "plot_ladder",
     "prepare",
+    "protocols",
     "relative_variance",
     "resume",
     "sample",

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from mintmc.data.identity import content, stamp
-from mintmc.data.source import Source
+from mintmc.protocols import Source
 
 WIDTH = 16
 

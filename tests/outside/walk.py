@@ -6,7 +6,7 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from mintmc.proposals import Proposal
+from mintmc.protocols import Proposal
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mintmc.acceptance.base import decided
 from mintmc.acceptance.exact import Exact
-from mintmc.energy import Tempered
 from mintmc.kernels.metropolis import MetropolisKernel
-from mintmc.samplers.base import KernelSampler
-from mintmc.statistics import Statistic
+from mintmc.protocols import KernelSampler, Statistic, Tempered, decided
 from outside.walk import CauchyWalk
 
 

@@ -1,1 +1,6 @@
 """Questions before and after a run."""
+
+from mintmc.study.audit_rung import Audit
+from mintmc.study.normality import Normality
+
+__all__ = ["Audit", "Normality"]
