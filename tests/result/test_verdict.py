@@ -210,3 +210,14 @@ def test_chains_that_start_in_one_place_cannot_know_of_other_modes():
     assert any("started in one place" in note for note in one_place.verdict.notes)
     apart = Judged(RIGHT["Poisson"], draws=500, audit=False, init=mintmc.PerChain(np.array([0.7, 1.0, 1.3, 1.6])))
     assert not any("started in one place" in note for note in apart.verdict.notes)
+
+
+@pytest.mark.parametrize(("starts", "is_said"), [([9.0, 10.0, 11.0, 12.0], True), ([-10.0, 10.0, 11.0, 15.0], False)])
+def test_chains_that_start_within_one_mode_cannot_know_of_another(starts, is_said):
+    """Two modes, at -10 and 10: from starts around one of them no chain disagrees. As found: trusted without a word."""
+    modes = mintmc.Posterior.from_density(lambda t: jnp.logaddexp(-0.5 * (t - 10) ** 2, -0.5 * (t + 10) ** 2))
+    init = mintmc.PerChain(np.array(starts))
+    tree = mintmc.sample(modes, mintmc.MetropolisHastings(), init=init, draws=4000, progress=False)
+    verdict = mintmc.diagnose(tree)
+    assert verdict.trusted == is_said  # chains in both modes disagree
+    assert any("within the range of their draws" in note for note in verdict.notes) == is_said

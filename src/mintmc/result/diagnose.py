@@ -16,7 +16,15 @@ from mintmc.acceptance.penalty import implied_temperature
 from mintmc.result.diagnosis import MAX_HEATING, MAX_NOISE, MAX_RHAT, MIN_ESS_PER_CHAIN, Diagnosis
 from mintmc.result.ladder_diagnosis import ladder_numbers, ladder_warnings, mode_numbers, mode_warnings
 from mintmc.result.law import law_numbers, law_warnings
-from mintmc.result.reading import DRAWS_JUDGED, draws_group, settings_of, smaller_steps, started_apart, thinned
+from mintmc.result.reading import (
+    DRAWS_JUDGED,
+    draws_group,
+    settings_of,
+    smaller_steps,
+    started_apart,
+    started_beyond,
+    thinned,
+)
 from mintmc.result.rungs import summary, table
 
 if TYPE_CHECKING:
@@ -171,10 +179,21 @@ def _about_moves(numbers: dict[str, float], settings: dict[str, Any]) -> Iterato
 
 
 def _notes(tree: Any, judged: Any) -> Iterator[str]:
-    if "ladder" not in tree.children and not started_apart(tree, judged.std(("chain", "draw"))):
+    if "ladder" not in tree.children:
+        yield from _about_starts(tree, judged)
+    if "audit" in tree.attrs and tree.attrs["audit"] == "null":
+        yield "its moves on batches were not compared with all data (audit=False, or not finished)"
+
+
+def _about_starts(tree: Any, judged: Any) -> Iterator[str]:
+    """What chains cannot know that were sent out from too near."""
+    if not started_apart(tree, judged.std(("chain", "draw"))):
         yield (
             "the chains started in one place: a mode that none of them reached would not be seen; "
             "start them apart (init=key -> params, or PerChain) to find out"
         )
-    if "audit" in tree.attrs and tree.attrs["audit"] == "null":
-        yield "its moves on batches were not compared with all data (audit=False, or not finished)"
+    elif not started_beyond(tree, judged):
+        yield (
+            "the chains started within the range of their draws: a mode outside of it would not be seen; "
+            "start them farther apart (init=key -> params, or PerChain) to find out"
+        )

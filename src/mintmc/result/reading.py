@@ -11,6 +11,8 @@ DRAWS_JUDGED = 100_000
 """Of longer runs every so many draws are judged, so that judging them takes no longer than making them."""
 APART = 0.5
 """Chains whose starts spread less than this, in standard deviations of what they sample, started in one place."""
+WITHIN = (0.01, 0.99)
+"""The quantiles between which most draws of a parameter lie."""
 
 
 def draws_group(tree: Any) -> str:
@@ -52,3 +54,14 @@ def started_apart(tree: Any, scale: Any) -> bool:
         for name in starts.data_vars
     ]
     return float(max(spreads)) >= APART
+
+
+def started_beyond(tree: Any, judged: Any) -> bool:
+    """Whether a chain started where the draws seldom are, in some parameter: it came from elsewhere."""
+    starts = tree["start"].to_dataset()
+
+    def is_beyond(name: Any) -> bool:
+        low, high = np.quantile(judged[name].values, WITHIN, axis=(0, 1))
+        return bool(((starts[name].values < low) | (starts[name].values > high)).any())
+
+    return any(is_beyond(name) for name in starts.data_vars)
