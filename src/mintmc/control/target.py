@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from mintmc.control.atlas import Atlas
 from mintmc.control.taylor import Expansion, residual_gradient
 from mintmc.data import Batch, Rows
 from mintmc.energy import Tempered
@@ -28,7 +29,7 @@ from mintmc.shapes import PerRow, Scalar, Vector
 class Controlled(Tempered):
     """The same target as ``Tempered``. The expansion is what a step is given: batch["control"]."""
 
-    expansion: Expansion | None = None
+    expansion: Expansion | Atlas | None = None
     beside: ClassVar[int] = 1  # at the centre
 
     def informed(self, batch: Batch) -> Controlled:
@@ -37,16 +38,20 @@ class Controlled(Tempered):
 
     def levels(self, theta: Vector, rows: Rows) -> PerRow:
         """r_i of the given rows. Both ends share what is asked at the centre: XLA evaluates it once."""
-        centre = self._given.centre
+        chart = self._given.chart(theta)
+        centre = chart.centre
 
         def along(at: Array) -> Array:
             result: Array = jax.jvp(lambda theta: self.model.each(theta, rows), (at,), (theta - centre,))[1]
             return result
 
-        if self._given.hessian is None:
-            return self.model.each(theta, rows) - along(centre)
+        levels = self.model.each(theta, rows)
+        if self._given.has_levels:
+            levels = levels - self.model.each(centre, rows)
+        if chart.hessian is None:
+            return levels - along(centre)
         slope, curvature = jax.jvp(along, (centre,), (theta - centre,))
-        result: Array = self.model.each(theta, rows) - (slope + 0.5 * curvature)
+        result: Array = levels - (slope + 0.5 * curvature)
         return result
 
     def known(self, here: Vector, there: Vector) -> Scalar:
@@ -55,12 +60,12 @@ class Controlled(Tempered):
 
     def batch_gradient(self, theta: Vector, batch: Rows) -> Vector:
         """Gradient of the log target: known to first order, the rest estimated on a batch; 0 where the prior is."""
-        likelihood = self.n_eff * residual_gradient(self.model, self._given, theta, batch)
+        likelihood = self.n_eff * residual_gradient(self.model, self._given.chart(theta), theta, batch)
         likelihood = likelihood + self._given.total_gradient(theta) / self.temperature
         gradient = likelihood + self.without_data_gradient(theta)
         return jnp.where(self.model.is_possible(theta), gradient, 0)
 
     @property
-    def _given(self) -> Expansion:
+    def _given(self) -> Expansion | Atlas:
         assert self.expansion is not None, "informed() comes first"
         return self.expansion

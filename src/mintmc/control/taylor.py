@@ -67,6 +67,15 @@ class Expansion(NamedTuple):
     gradient: Vector  # the sum of all g_i
     hessian: Matrix | None  # the sum of all H_i; None at order 1
 
+    @property
+    def has_levels(self) -> bool:
+        """Whether l_i(c) counts: around one centre it is the same at both ends of a move."""
+        return False
+
+    def chart(self, theta: Vector) -> Expansion:
+        """The expansion that a state goes by: there is one."""
+        return self
+
     def total(self, here: Vector, there: Vector) -> Scalar:
         """The sum of w_i over all rows."""
         step = there - here

@@ -14,6 +14,7 @@ diffuse (Okabe et al. 2001; Syed, Bouchard-Côté, Deligiannidis & Doucet 2022).
 Where both rungs read all data the ratio is exact and costs nothing: densities are kept beside the states. Where only
 the colder one does, the state of the hotter gets a full pass. Where both read batches, they are compared on one fresh
 batch, with the penalty for its noise: exact under normality. That noise is small: only 1/T_i - 1/T_{i+1} multiplies it.
+With control variates batches estimate only what expansions around the modes leave, so cold rungs can do with them, too.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from mintmc import count
 from mintmc.acceptance.base import AcceptanceTest, decide
 from mintmc.acceptance.exact import Exact
 from mintmc.acceptance.minibatch import Common
+from mintmc.control import Controlled
 from mintmc.data import Batch, Rows
 from mintmc.energy import Density, Model, Tempered
 from mintmc.kernels import metropolis
@@ -92,6 +94,7 @@ class ParallelTemperingKernel(Kernel):
     dim: int
     dtype: Any
     temper: str = "posterior"
+    is_controlled: bool = False  # whether batches estimate only what the expansions in batch["control"] leave
 
     @property
     def rungs(self) -> int:
@@ -181,7 +184,7 @@ class ParallelTemperingKernel(Kernel):
             results.append(jax.vmap(alone)(cold) if self.model.n == 0 else jax.lax.map(alone, cold))
             known = results[0][0]
         for rung in range(exact, self.rungs):
-            roles = {role: batch[f"{role}{rung}"] for role in self.local(rung).batches}
+            roles = {role: batch[f"{role}{rung}"] for role in self.local(rung).batches} | self._others(batch)
             at = (Point(state.theta[rung]), *jax.tree.map(lambda leaf, k=rung: leaf[k], each))
             results.append(_one_more(one(at, roles, rung)))
         theta = jnp.concatenate([point.theta for point, _ in results])
@@ -273,20 +276,26 @@ class ParallelTemperingKernel(Kernel):
         ratio = self._target(between[:pairs], exchange=True).log_ratio(here, there)
         decisions = [decide(log_uniform[:pairs], ratio, jnp.zeros_like(ratio))]
         for i in range(pairs, self.rungs - 1):
-            rows, target = self._swap_rows(batch, i), self._target(between[i], exchange=True)
-            compare = partial(self._compare, log_uniform[i], theta[i : i + 2], rows, target)
+            given = {"test": self._swap_rows(batch, i)} | self._others(batch)
+            target = self._target(between[i], exchange=True).informed(given)
+            compare = partial(self._compare, log_uniform[i], theta[i : i + 2], given, target)
             untried = partial(decide, *jnp.zeros((3,), self.dtype))
             decisions.append(_one_more(jax.lax.cond(tried[i], compare, untried)))
         # Of a pair that is not tried nothing is recorded.
         result: Info = jax.tree.map(lambda leaf: jnp.where(tried, leaf, jnp.zeros_like(leaf)), _joined(decisions))
         return result
 
-    def _compare(self, log_uniform: Array, theta: Array, rows: Rows, target: Tempered) -> Info:
+    def _compare(self, log_uniform: Array, theta: Array, given: Batch, target: Tempered) -> Info:
         ends = Point(theta[0]), Point(theta[1])
-        return Common(self.penalised).decide(log_uniform, *ends, 0.0, (), {"test": rows}, target)[0]
+        return Common(self.penalised).decide(log_uniform, *ends, 0.0, (), given, target)[0]
 
     def _target(self, temperature: float | Array, exchange: bool = False) -> Tempered:
-        return Tempered(self.model, temperature, self.temper, exchange)
+        kind = Controlled if self.is_controlled else Tempered
+        return kind(self.model, temperature, self.temper, exchange)
+
+    def _others(self, batch: Batch) -> dict[str, Any]:
+        """What steps on batches are given beside rows."""
+        return {"control": batch["control"]} if self.is_controlled else {}
 
     @property
     def _temperatures(self) -> Array:
@@ -317,7 +326,8 @@ class ParallelTemperingKernel(Kernel):
     def _data_touched(self, tried: Array) -> count.Count:
         """Data points read in a step that swaps noisy pairs: a full pass, or both states on a batch, for each."""
         full_passes = [0] * (self.exact - 1) + [self.model.n] * (self.exact > 0)
-        costs = full_passes + [2 * size for size in self.batch_sizes[self.exact : -1]]
+        beside = self._target(1.0).beside
+        costs = full_passes + [(2 + beside) * size for size in self.batch_sizes[self.exact : -1]]
         reference = sum(self.model.reference_rows(size) for size in self.batch_sizes[self.exact :])
         total = count.of(self._data_per_move + reference)
         for i, cost in enumerate(costs):

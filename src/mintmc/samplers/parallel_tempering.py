@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, field
 
 from mintmc import check
+from mintmc.control import Controlled, Taylor
 from mintmc.data import BATCHINGS
 from mintmc.kernels.parallel_tempering import SCHEMES, ParallelTemperingKernel
 from mintmc.ladder.ladder import Ladder
@@ -16,8 +17,17 @@ from mintmc.run.chains import ChainRun
 from mintmc.run.protocol import Sampler
 from mintmc.run.swapping import SwappingRungs
 from mintmc.run.task import Task
-from mintmc.samplers.base import check_proposal_fits, check_settings, check_temper_fits, on_vectors, start_temperature
-from mintmc.samplers.control import check_without_laplace
+from mintmc.samplers.base import (
+    check_has_data,
+    check_proposal_fits,
+    check_settings,
+    check_temper_fits,
+    on_vectors,
+    start_temperature,
+)
+from mintmc.samplers.centred import Plan
+from mintmc.samplers.charted import Charted
+from mintmc.samplers.control import check_control, check_control_fits, check_without_laplace
 from mintmc.samplers.equi_energy import check_reference, check_temper
 
 
@@ -48,6 +58,10 @@ class ParallelTempering(Sampler):
     temper
         "likelihood" leaves the prior as it is on every rung, so that hot rungs stay within it; "posterior" divides the
         whole energy by T, as the paper does. By default the likelihood, where there are data and a prior.
+    control
+        A ``Taylor`` of order 2: batches estimate only what is left of every row's log-likelihood beside its expansion
+        around the modes that the chains' starts lead to. Cold rungs can then do with batches far below n/T, rung 0
+        included. Start chains in all modes that are known: without an expansion there, a cold rung hardly enters.
 
     Examples
     --------
@@ -67,6 +81,7 @@ class ParallelTempering(Sampler):
     reference: Params | None = None
     batching: str = "shuffled"
     temper: str | None = None
+    control: Taylor | None = None
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -75,6 +90,10 @@ class ParallelTempering(Sampler):
         check.flag("penalty", self.penalty)
         check.choice("batching", self.batching, BATCHINGS)
         check_temper(self.temper)
+        if self.control is not None:
+            check_control(self)
+            if self.control.order != 2:
+                raise ValueError(f"control.order must be 2 on a ladder, got {self.control.order}")
 
     def check(self, posterior: Posterior, params: Params) -> None:
         """Refuse settings that do not fit the posterior or its parameters."""
@@ -84,6 +103,11 @@ class ParallelTempering(Sampler):
         check_proposal_fits(self.proposal, posterior, params)
         check_reference(self.reference, params)
         check_temper_fits(self.temper, posterior)
+        if self.control is not None:
+            check_has_data(posterior)
+            check_control_fits(self.control, self.proposal, posterior, params)
+            if not any(self.ladder.batch_sizes or ()):
+                raise ValueError("control is for rungs on batches: batch_sizes must have some, got None on every rung")
 
     def start_temperature(self, n: int) -> float | None:
         """That of the hottest rung."""
@@ -92,14 +116,20 @@ class ParallelTempering(Sampler):
     def plan(self, task: Task) -> ChainRun:
         """Chains of which every step moves all rungs."""
         reference = Reference.of(task.target, self.ladder, self.reference, task.example, self.temper)
+        kernel = self.kernel(reference)
+        centres = None
+        if self.control is not None:
+            target = Controlled(task.target.model, 1.0, reference.energy_of)
+            centres = Charted(task, Plan(target, None, self.control, task.target.n, lambda _: kernel))
         return ChainRun(
             task.of(reference.target),
-            self.kernel(reference),
+            kernel,
             type(self).__name__,
             batching=self.batching,
             watcher=SwappingRungs(task, self.ladder, reference),
             about=self.ladder.outline(task.target.n),
             setup_touched=reference.touched,
+            centres=centres,
         )
 
     def kernel(self, reference: Reference) -> ParallelTemperingKernel:
@@ -116,4 +146,5 @@ class ParallelTempering(Sampler):
             dim=target.dim,
             dtype=target.dtype,
             temper=reference.energy_of,
+            is_controlled=self.control is not None,
         )

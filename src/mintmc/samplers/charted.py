@@ -1,0 +1,65 @@
+"""Where the batches of a ladder expand their log-likelihoods: around every mode that its chains start from.
+
+Rungs go from mode to mode, so all chains share one atlas (``control/atlas.py``): a chain that swaps into a mode that
+another started in finds it expanded. Where no chain started, there is no centre: the noise says so, moves there are
+hardly ever accepted, and the verdict warns.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mintmc.control import atlas
+from mintmc.control.laplace import laplace
+from mintmc.run.task import Task
+from mintmc.samplers.centred import Centre, Centred, Plan
+
+_SAME_MODE = 1.0
+"""Standard deviations between two centres that are one mode."""
+
+
+class Charted(Centred):
+    """The centres of all chains as one atlas."""
+
+    def __init__(self, task: Task, plan: Plan):
+        self.plan, self.task, self.batch_size = plan, task, plan.batch_size
+        self.is_controlled, self.is_open, self.noise = True, False, None
+        self.rows_read, self.passes, self.gradient = 0, 0.0, float("nan")
+        self.recentred, self.not_found = 0, 0
+        self.modes = self._distinct(self._find(task))
+        self.of_chain = [Centre(self._joined(), None)] * task.chains
+        self.kernel = plan.kernel(plan.batch_size)
+
+    def reconsider(self, states: list[Any], tunings: list[Any]) -> list[int]:
+        """Nothing is reconsidered: rungs are meant to wander."""
+        return []
+
+    def facts(self) -> dict[str, Any]:
+        """What the tree should know."""
+        centres = [np.asarray(centre.expansion.centre, float).tolist() for centre in self.modes]
+        return {"centres": centres, "centre_passes": self.passes, "modes_not_found": self.not_found}
+
+    def said(self) -> str:
+        """One line about the centres."""
+        found = f"{len(self.modes)} {'mode' if len(self.modes) == 1 else 'modes'}"
+        return f"{found} to expand around, found in {self.passes:.3g} passes" if self.passes else "centre given"
+
+    def _distinct(self, centres: list[Centre]) -> list[Centre]:
+        kept: list[Centre] = []
+        for centre in centres:
+            at = np.asarray(centre.expansion.centre)
+            if not any(one.laplace is not None and one.laplace.distance(at) < _SAME_MODE for one in kept):
+                kept.append(centre)
+        return kept
+
+    def _joined(self) -> Any:
+        """The atlas; what was no peak gets the shape of one, to tell what is near."""
+        flat, target = self.task.target, self.plan.target
+        shapes = [centre.laplace or laplace(target, centre.expansion, is_peak=False) for centre in self.modes]
+        if any(shape is None for shape in shapes):
+            raise ValueError("control needs a log_likelihood with finite second derivatives at its modes, got others")
+        densities = [flat.posterior.density(flat.unravel(centre.expansion.centre)) for centre in self.modes]
+        self.rows_read += flat.n * len(self.modes)
+        return atlas([centre.expansion for centre in self.modes], densities, [s for s in shapes if s is not None])
