@@ -44,7 +44,7 @@ def exact():
 
 def run(target, init=STARTS, control=None, **settings):
     sampler = mintmc.ParallelTempering(LADDER, control=control or mintmc.Taylor())
-    given = {"draws": 15_000, "warmup": 1000, "chains": 4, "progress": False} | settings
+    given = {"draws": 8000, "warmup": 500, "chains": 4, "progress": False} | settings
     return mintmc.sample(target, sampler, init=init, **given)
 
 
@@ -86,7 +86,7 @@ MISTAKES = {
         lambda: mintmc.ParallelTempering(LADDER, control=mintmc.Taylor(order=1)),
         "control.order must be 2 on a ladder, got 1",
     ),
-    "kind": (lambda: mintmc.ParallelTempering(LADDER, control=3), TypeError, "control must be a Taylor, or None, got 3"),
+    "kind": (lambda: mintmc.ParallelTempering(LADDER, control=3), TypeError, "control must be a Taylor, or None"),
     "no batches": (
         lambda: mintmc.sample(
             posterior(), mintmc.ParallelTempering(mintmc.Ladder([1, 2]), control=mintmc.Taylor()), init=0.5
