@@ -21,6 +21,7 @@ from mintmc.run.sample import Interrupted, _task
 from mintmc.statistics import DATA_TOUCHED
 from mintmc.store.encode import decode, encode, is_readable
 from stores import assert_same
+from truth import mostly_slow
 
 N, DIM, CHAINS, DRAWS, WARMUP, THIN = 300, 2, 2, 30, 120, 3
 RNG = np.random.default_rng(1)
@@ -67,6 +68,8 @@ NEEDS_MEMORY = ["ConfidenceMH, proxy"]
 ON_ALL_DATA = ["MetropolisHastings", "FireflyMC", "TunaMH"]
 """Those that draw no batches: it does not matter where the rows are."""
 of_every_sampler = pytest.mark.parametrize("name", SAMPLERS)
+of_every_kind = pytest.mark.parametrize("name", mostly_slow(SAMPLERS, "MINT", "BarkerMH", "SGLD", "EquiEnergy"))
+"""One of each kind of kernel or run every day, all of them in the slow suite."""
 
 
 def run(name, posterior=POSTERIOR, sampler=None, **settings):
@@ -170,7 +173,7 @@ def in_threes(each, values):
     return {"mean": steps.mean(axis=2), "sum": steps.sum(axis=2), "last": steps[:, :, -1]}[each.over]
 
 
-@of_every_sampler
+@of_every_kind
 def test_a_thinned_draw_is_every_third_state_and_reports_all_three_steps(name):
     sampler, alone = SAMPLERS[name](), made(name)
     if "round_length" in vars(sampler):
@@ -259,7 +262,7 @@ def on_disk(tmp_path_factory):
     return mintmc.Posterior(log_likelihood, data, log_prior)
 
 
-@of_every_sampler
+@of_every_kind
 def test_data_on_disk_give_draws(name, on_disk):
     if name in NEEDS_MEMORY:
         with pytest.raises(ValueError, match=r"data must be in memory, or prepared, for an oracle or a proxy, got "):

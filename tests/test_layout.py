@@ -24,6 +24,7 @@ ORDER = [
     "params",
     "posterior",
     "control",
+    "modes.label",
     "proposals",
     "acceptance",
     "ladder",

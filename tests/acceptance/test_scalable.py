@@ -17,7 +17,7 @@ from mintmc.control import Expansion
 from mintmc.control.alias import weighted
 from mintmc.proposals import Tuning
 from mistakes import each_refused
-from truth import LIMIT, distance, quickly_compiled
+from truth import LIMIT, distance, mostly_slow, quickly_compiled
 
 # Two states, theta = 0 and 1, of three factors: what expansions say of the change, what they leave, and bounds on that.
 KNOWN = np.array([0.4, -0.9, 0.2])
@@ -111,7 +111,7 @@ MECHANICS = {
 }
 
 
-@pytest.mark.parametrize("name", MECHANICS)
+@pytest.mark.parametrize("name", mostly_slow(MECHANICS, "half as many points"))
 def test_a_kernel_that_is_broken_does_not(name, monkeypatch):
     twin = MECHANICS[name]
     right = scalable.Scalable._points
@@ -119,6 +119,7 @@ def test_a_kernel_that_is_broken_does_not(name, monkeypatch):
     assert max(from_series(0), from_series(1)) > LIMIT
 
 
+@pytest.mark.slow
 def test_a_kernel_without_the_first_stage_does_not(monkeypatch):
     monkeypatch.setattr(Expansion, "total", lambda self, here, there: jnp.zeros(()))
     assert max(from_series(0), from_series(1)) > LIMIT
@@ -308,7 +309,7 @@ RIGHT = {
 }
 
 
-@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("name", mostly_slow(RIGHT, "order 2", "published, order 1"))
 def test_the_draws_have_the_moments_of_the_posterior(name):
     model, sampler = RIGHT[name]
     worst, tree = worst_distance(sampler, model)
@@ -324,6 +325,7 @@ def test_the_draws_have_the_moments_of_the_posterior(name):
         assert on_all < 0.1
 
 
+@pytest.mark.slow
 def test_the_draws_are_right_after_warm_up():
     sampler = mintmc.ScalableMH(bounds_of("logistic"))
     worst, tree = worst_distance(sampler, warmup=500)
@@ -382,6 +384,7 @@ def test_a_first_stage_that_is_forgotten_is_caught(monkeypatch):
     assert worst_distance(sampler_of())[0] > LIMIT
 
 
+@pytest.mark.slow
 def test_a_walk_whose_ratio_is_forgotten_is_caught():
     assert worst_distance(sampler_of(proposal=drifting_walk(correct=False)))[0] > LIMIT
 

@@ -63,6 +63,7 @@ def test_a_ladder_on_batches_alone_samples_the_posterior():
     assert (tree["sample_stats"]["data_touched"] < 10 * sum(LADDER.batch_sizes)).all()
 
 
+@pytest.mark.slow
 def test_levels_of_another_centre_would_be_caught(monkeypatch):
     """The broken twin: the atlas forgets how much lower one mode is than the other."""
 
@@ -74,6 +75,7 @@ def test_levels_of_another_centre_would_be_caught(monkeypatch):
     assert max(errors(run(posterior()))) > LIMIT
 
 
+@pytest.mark.slow
 def test_without_a_centre_in_a_mode_it_is_told():
     """All chains start in one mode: the other one has no expansion, and the verdict does not trust the run."""
     tree = run(posterior(), init=1.5, draws=2000)

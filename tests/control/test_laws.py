@@ -13,7 +13,7 @@ from scipy.special import gammaln
 
 import mintmc
 from mintmc.experiments.report import mean_and_error
-from truth import LIMIT
+from truth import LIMIT, mostly_slow
 
 RNG = np.random.default_rng(11)
 
@@ -131,7 +131,7 @@ def posterior_of(each, x, y):
     )
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", mostly_slow(MODELS, "one parameter"))
 def test_the_law_is_the_posterior(name):
     make, n, d = MODELS[name]
     each, x, y = make(n, d)
@@ -160,6 +160,7 @@ def test_a_run_knows_its_centre_and_its_residuals():
     assert sum(tree.attrs["data_touched_setup"]) >= tree.attrs["centre_passes"] * 10_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "proposal",
     [
@@ -186,6 +187,7 @@ def test_proposals_that_know_the_curvature(proposal):
             assert values.std() == pytest.approx(scale[j] / np.sqrt(2000), rel=0.12)
 
 
+@pytest.mark.slow
 def test_stochastic_gradients_with_control():
     """At a step where plain SGLD's gradient noise widens the draws 3 times, SGLD-CV's are right to a few per cent."""
     x = (RNG.normal(size=5000) + 0.5).astype(np.float32)

@@ -82,6 +82,7 @@ def test_a_chain_that_wanders_off_gets_a_centre_of_its_own():
     assert distance(tree.posterior["theta"].values[:, :, 0], float(mode.params[0])) < LIMIT + 1  # skew: 0.02 widths
 
 
+@pytest.mark.slow
 @pytest.mark.audited
 def test_heavy_tails_are_told():
     """A few rows whose log-likelihood bends sharply: most batches miss them, and the penalty knows nothing of it."""
@@ -104,6 +105,7 @@ def test_heavy_tails_are_told():
     assert not any("heavy-tailed" in warning for warning in mintmc.diagnose(open_tree).warnings)
 
 
+@pytest.mark.slow
 def test_first_order_does_without_a_hessian():
     sampler = mintmc.MINT(5000, temperature=1.0, control=mintmc.Taylor(order=1))
     assert isinstance(sampler.proposal, mintmc.Langevin)
@@ -122,6 +124,7 @@ def test_hotter_than_one_is_tempered():
     assert ratio == pytest.approx(2, abs=0.1)
 
 
+@pytest.mark.slow
 def test_the_persistence_is_adapted_where_the_approximation_is_poor():
     """Few rows of a skewed posterior in many dimensions: draws from the approximation would hardly be accepted."""
     x = RNG.normal(size=(100, 40)).astype(np.float32)

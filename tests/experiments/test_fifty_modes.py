@@ -53,6 +53,7 @@ def reproduce(trees, out, monkeypatch):
     return figure, json.loads((out / "fifty-modes.json").read_text()), (out / "fifty-modes.md").read_text()
 
 
+@pytest.mark.slow
 def test_reproduce_writes_figure_numbers_and_page(trees, tmp_path, monkeypatch):
     figure, numbers, page = reproduce(trees, tmp_path, monkeypatch)
     assert figure.stat().st_size > 30_000
@@ -62,6 +63,7 @@ def test_reproduce_writes_figure_numbers_and_page(trees, tmp_path, monkeypatch):
         assert part in page
 
 
+@pytest.mark.slow
 def test_without_scikit_learn_the_rest_is_still_drawn(trees, tmp_path, monkeypatch):
     for name in ("sklearn", "sklearn.cluster", "sklearn.manifold"):
         monkeypatch.setitem(sys.modules, name, None)
@@ -70,6 +72,7 @@ def test_without_scikit_learn_the_rest_is_still_drawn(trees, tmp_path, monkeypat
     assert "elbow of k-means" not in {claim["what"] for claim in numbers["claims"]}
 
 
+@pytest.mark.slow
 def test_on_our_ladder_all_modes_are_visited_and_on_the_papers_nothing_reaches_the_target(measured):
     assert measured["modes"]["modes_visited"] == TINY.d
     assert all(rung["jump_acceptance"] > 0.3 for rung in measured["rungs"][:-1])
@@ -80,11 +83,13 @@ def test_on_our_ladder_all_modes_are_visited_and_on_the_papers_nothing_reaches_t
     assert measured["plain"]["modes_visited_by_each_chain"] == [1, 1]
 
 
+@pytest.mark.slow
 def test_energies_of_every_rung_agree_with_parallel_tempering(measured):
     for rung in measured["rungs"]:
         assert abs(rung["z"]) < 4, rung
 
 
+@pytest.mark.slow
 def test_the_count_of_data_is_what_a_run_reads(measured):
     costs = measured["costs"]
     # Jumps are tossed: on three rungs a sweep reads a move more or less, of n, or of batches (0.4 n).
@@ -93,6 +98,7 @@ def test_the_count_of_data_is_what_a_run_reads(measured):
         assert abs(costs[name]["data_per_sweep"] - costs[f"{name}_counted"]) < 4 * error
 
 
+@pytest.mark.slow
 def test_every_part_can_be_written_as_json(measured):
     assert json.loads(json.dumps(measured)) == measured
 
@@ -168,6 +174,7 @@ def test_the_posterior_is_symmetric_in_its_modes():
     assert posterior.energy(jnp.zeros(6)) > energies[0] + 100
 
 
+@pytest.mark.slow
 def test_the_page_has_the_papers_rings_beside_ours(measured):
     tables = fifty_modes_page.ring_tables(measured)
     assert "| 103.51 | 1,000 | 6.08 |" in tables

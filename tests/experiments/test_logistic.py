@@ -18,6 +18,7 @@ def test_the_digits_are_all_there():
     assert (digits.x.min(), digits.x.max()) == (0.0, 1.0)
 
 
+@pytest.mark.slow
 def test_mint_with_the_settings_of_the_paper_has_its_acceptance_and_its_step():
     posterior = mnist.posterior(flat_prior=False)
     walk = mintmc.RandomWalk(step_size=logistic.TEMPERED_STEP)

@@ -37,6 +37,7 @@ def test_the_modes_are_equally_likely(posterior):
     assert second - first == pytest.approx(1 / 20, abs=1e-2)
 
 
+@pytest.mark.slow
 def test_with_penalty_the_law_is_right_even_where_alpha_is_nearly_one(x, posterior):
     results = {}
     for penalty in (True, False):
@@ -70,6 +71,7 @@ def test_reproduce_writes_figure_numbers_and_page(tmp_path, monkeypatch):
     assert "MINT, no penalty (paper)" in page
 
 
+@pytest.mark.slow
 def test_stochastic_gradients_stay_in_the_mode_where_they_start(posterior):
     scale = tied_means_rivals.Scale(gradient_steps=20_000, runs=2, draws=10)
     seen = tied_means_rivals.visits_of_gradient_methods(posterior, tied_means.MODES, scale, progress=False)

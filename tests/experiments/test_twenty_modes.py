@@ -44,6 +44,7 @@ def test_the_density_is_normalised_and_has_its_moments(case):
     np.testing.assert_allclose(moments, mixture.moments(), rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_both_samplers_find_all_modes_and_the_moments():
     for sampler in twenty_modes.samplers().values():
         z, modes = judged(sampler)
@@ -51,6 +52,7 @@ def test_both_samplers_find_all_modes_and_the_moments():
         assert modes == 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", [{"jump_probability": 0.0}, {"ladder": mintmc.Ladder([1, 1.5, 2.25])}])
 def test_without_jumps_or_heat_modes_are_missed_and_the_moments_are_wrong(broken):
     z, modes = judged(replace(twenty_modes.samplers()["ee"], **broken))
@@ -65,6 +67,7 @@ def test_published_ratios_are_those_of_the_published_numbers():
         assert errors[1] / errors[0] == pytest.approx(line.ratio, abs=0.15)
 
 
+@pytest.mark.slow
 def test_reproduce_writes_figure_numbers_and_page(tmp_path, monkeypatch):
     monkeypatch.setitem(twenty_modes.SCALES, "quick", Scale(300, 500, 3))
     figure = twenty_modes.reproduce("quick", tmp_path, progress=False)

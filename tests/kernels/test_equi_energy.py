@@ -20,7 +20,7 @@ from mintmc.energy import Model, Referenced
 from mintmc.kernels.equi_energy import EquiEnergyKernel, Rung
 from mintmc.ladder.rings import FrozenRings, States, ring_of
 from mintmc.proposals import Tuning
-from truth import LIMIT, gaussian_data, gaussian_log_likelihood, quickly_compiled
+from truth import LIMIT, gaussian_data, gaussian_log_likelihood, mostly_slow, quickly_compiled
 
 STATES, KEPT, STEPS = 40_000, 20_000, 3
 GRID = np.linspace(-120, 120, 400_001)
@@ -258,7 +258,7 @@ RIGHT = {
 
 
 @pytest.mark.parametrize("jump_probability", [0.0, 0.5, 1.0])
-@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("name", mostly_slow(RIGHT, "batches", "density"))
 def test_the_target_is_invariant(name, jump_probability):
     assert worst_distance(RIGHT[name], jump_probability) < LIMIT
 

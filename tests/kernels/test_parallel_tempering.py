@@ -19,7 +19,7 @@ from mintmc.energy import Density, Referenced
 from mintmc.kernels.parallel_tempering import ParallelTemperingKernel
 from mintmc.ladder.reference import Reference
 from mintmc.proposals import Tuning
-from truth import LIMIT, distance, fresh_batches, gaussian_data, gaussian_log_likelihood, quickly_compiled
+from truth import LIMIT, distance, fresh_batches, gaussian_data, gaussian_log_likelihood, mostly_slow, quickly_compiled
 
 N, STATES, BASE = 500, 20_000, 200.0
 ROWS = jnp.asarray(gaussian_data(N))
@@ -148,7 +148,7 @@ RIGHT = {
 }
 
 
-@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("name", mostly_slow(RIGHT, "full", "swap, mixed", "batches, Langevin"))
 def test_all_targets_are_invariant(name):
     assert worst_distance(*RIGHT[name]) < LIMIT
 
@@ -192,7 +192,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("name", mostly_slow(BROKEN, "no penalty", "gradient of another temperature"))
 def test_a_broken_twin_is_caught(name):
     assert worst_distance(*BROKEN[name], steps=6) > LIMIT
 
@@ -247,6 +247,7 @@ def test_pairs_of_one_parity_are_tried_in_turn():
     np.testing.assert_array_equal([info["rung_noise"] > 0 for info in infos], [[0, 0, 1, 1]] * 2)
 
 
+@pytest.mark.slow
 def test_energies_are_counted_from_the_reference():
     """Exact where all data are read; on a batch unbiased, and of the state before the move."""
     kernel = replace(MIXED, proposal=mintmc.Custom(lambda key, theta: theta))

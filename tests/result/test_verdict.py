@@ -15,6 +15,7 @@ import pytest
 
 import mintmc
 from mintmc.result.law import audits
+from truth import mostly_slow
 
 pytestmark = pytest.mark.audited
 WRONG_BIAS, WRONG_SPREAD = 0.1, 0.05
@@ -107,7 +108,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("name", mostly_slow(WRONG, "rare events", "SGLD"))
 def test_a_wrong_law_is_called_wrong(name):
     judged = Judged(WRONG[name])
     assert judged.is_wrong
@@ -134,7 +135,7 @@ RIGHT = {
 }
 
 
-@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("name", mostly_slow(RIGHT, "Poisson", "exponential data, hot"))
 def test_a_right_law_is_not_blamed(name):
     judged = Judged(RIGHT[name], draws=20_000)
     assert not judged.is_wrong

@@ -70,6 +70,7 @@ def test_another_length_thinning_or_warm_up_shares_what_it_can(programs):
         programs.clear()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "others",
     [{"capacity": 15}, {"rings": mintmc.QuantileRings(5)}, {"round_length": 25}, {"proposal": mintmc.Langevin()}],

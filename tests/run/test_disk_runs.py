@@ -79,6 +79,7 @@ def test_an_energy_of_bad_rows_is_an_error(tmp_path):
 LADDER = mintmc.Ladder([1, 4, 16], [None, 400, 200])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sampler",
     [
@@ -205,6 +206,7 @@ def test_batches_larger_than_what_is_read_at_once(tmp_path, monkeypatch):
     assert np.isfinite(tree.posterior.theta).all()
 
 
+@pytest.mark.slow
 def test_the_reference_of_a_ladder_is_counted_where_each_batch_finds_it_out(tmp_path):
     # In memory one pass for the reference's density and one for its rows; on disk a batch more a step instead.
     sampler = mintmc.ParallelTempering(mintmc.Ladder([1, 16], [None, 200]), proposal=mintmc.RandomWalk(step_size=0.1))

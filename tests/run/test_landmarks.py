@@ -9,7 +9,7 @@ import mintmc
 from mintmc.ladder.reference import Reference
 from mintmc.run.landmarks import Landmarks
 from mintmc.run.task import Task
-from truth import gaussian_data, gaussian_log_likelihood
+from truth import gaussian_data, gaussian_log_likelihood, mostly_slow
 
 X, SCALE = gaussian_data(200), 0.3
 POSTERIOR = mintmc.Posterior(gaussian_log_likelihood, X, lambda mean: -0.5 * (mean / SCALE) ** 2)
@@ -28,7 +28,7 @@ def energy(theta, with_prior):
     return exact + with_prior * 0.5 * (theta**2 - STARTS[0].astype(float) ** 2) / SCALE**2
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", mostly_slow(SAMPLERS, "parallel tempering"))
 def test_landmarks(name):
     tree = mintmc.sample(
         POSTERIOR, SAMPLERS[name], init=mintmc.PerChain(STARTS), draws=2000, warmup=300, chains=2, progress=False

@@ -16,6 +16,7 @@ from mintmc.run.processes import join_parts, part_path
 from mintmc.store.run_store import open_run, read_record
 from resumed_run import run, run_one_chain
 from stores import assert_same
+from truth import mostly_slow
 
 HERE = Path(__file__).parents[1]
 DRAWS = 150
@@ -42,7 +43,9 @@ def in_two_processes(name, folder, **changes):
     return open_run(folder / "run.zarr")
 
 
-@pytest.mark.parametrize("name", ["mint", "metropolis-hastings", "equi-energy", "parallel-tempering"])
+@pytest.mark.parametrize(
+    "name", mostly_slow(["mint", "metropolis-hastings", "equi-energy", "parallel-tempering"], "mint")
+)
 def test_two_processes_make_the_draws_of_one(name, tmp_path):
     one = run(name, None, DRAWS)  # first, so that others find in the cache what it has compiled
     assert_same(in_two_processes(name, tmp_path), one)
@@ -114,6 +117,7 @@ def test_a_killed_process_is_named_in_one_line_and_the_run_goes_on(victim, tmp_p
     assert record["draws"] == 10**8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("victim", [1, pytest.param(0, marks=pytest.mark.slow)])
 def test_one_of_those_that_share_full_passes_is_killed(victim, tmp_path):
     out = tmp_path / "run.zarr"
@@ -140,7 +144,7 @@ def test_one_of_those_that_share_full_passes_is_killed(victim, tmp_path):
     np.testing.assert_allclose(two.posterior.a, one.posterior.a, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["mint", "one chain"])
+@pytest.mark.parametrize("name", mostly_slow(["mint", "one chain"], "mint"))
 def test_a_process_that_does_not_come_is_one_line(name, tmp_path):
     process = start_two(name, tmp_path / "run.zarr", DRAWS, ("{}",), timeout=2)[0]
     text = process.communicate(timeout=120)[1]

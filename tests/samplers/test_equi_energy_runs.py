@@ -8,7 +8,7 @@ import mintmc
 from mintmc.experiments.tied_means import experiment as tied_means
 from mintmc.ladder.rings import subset_size
 from mintmc.run import driver
-from truth import LIMIT, gaussian_data, gaussian_log_likelihood
+from truth import LIMIT, gaussian_data, gaussian_log_likelihood, mostly_slow
 
 LIGHT, HEAVY = 0.2, 0.8
 # Twelve standard deviations apart: with steps of about two, a chain at T = 1 never crosses.
@@ -56,7 +56,7 @@ RUNS = {
 }
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", mostly_slow(RUNS, "quantile rings"))
 def test_modes_far_apart_get_their_weights(name):
     tree = run(sampler=RUNS[name])
     x = tree.posterior.theta.values
@@ -208,6 +208,7 @@ def test_data_are_counted_by_hand():
     np.testing.assert_array_equal(stats.data_touched.sum("draw"), ladder.data_touched.sum("rung"))
 
 
+@pytest.mark.slow
 def test_a_single_ring_needs_no_rows_to_tell_rings_apart():
     posterior = mintmc.Posterior(gaussian_log_likelihood, gaussian_data(2000))
     ladder = mintmc.Ladder([1, 4, 16], [None, 400, 200])
@@ -222,6 +223,7 @@ def test_a_single_ring_needs_no_rows_to_tell_rings_apart():
     assert chain_distance(theta**2, 1 / 2000) < LIMIT
 
 
+@pytest.mark.slow
 def test_each_rung_jumps_as_often_as_it_is_told():
     density = mintmc.Posterior.from_density(lambda x: -0.5 * x**2)
     sampler = equi_energy(mintmc.Ladder([1, 3, 9]), jump_probability=(0.8, 0.2, 0.5))
@@ -233,6 +235,7 @@ def test_each_rung_jumps_as_often_as_it_is_told():
     assert (ladder.jump_share[2] == 0).all()  # there is nothing hotter
 
 
+@pytest.mark.slow
 def test_steps_of_a_hot_rung_are_steps():
     """Three steps a draw and thinning by two is six steps: rates stay rates, jumps are counted in steps."""
     sampler = equi_energy(mintmc.Ladder([1, 3]), steps=(1, 3), rings=mintmc.QuantileRings(4), feed=1000)

@@ -32,6 +32,7 @@ def test_with_penalty_the_variance_is_that_of_the_tempered_posterior(posterior, 
     assert distance(z, 0.0) < LIMIT
 
 
+@pytest.mark.slow
 def test_a_batch_whose_square_does_not_fit_32_bits(posterior):
     sampler = mintmc.MINT(60_000, alpha=0.9)
     tree = mintmc.sample(posterior, sampler, init=0.0, draws=2000, warmup=500, chains=4, seed=1, progress=False)
@@ -107,6 +108,7 @@ def test_a_prior_is_tempered_or_not_as_asked(posterior):
         assert distance((theta - mean) ** 2, variance) < LIMIT
 
 
+@pytest.mark.slow
 def test_data_touched_is_counted_honestly(posterior):
     expected = {
         mintmc.RandomWalk(): 2 * M,  # both ends of the comparison

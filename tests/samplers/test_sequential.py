@@ -113,6 +113,7 @@ def test_austere_looks_as_often_as_the_dynamic_programme_says():
     assert abs(fraction.mean() - 0.15830) < LIMIT * fraction.std() / np.sqrt(4000) + 0.002  # normal for Student's t
 
 
+@pytest.mark.slow
 def test_the_austere_oracle_reads_less_and_its_passes_are_counted(posterior):
     conservative, _ = run(
         posterior, mintmc.AustereMH.conservative(N, 0.1, temperature=TEMPERATURE, proposal=WALK), 1000
@@ -188,6 +189,7 @@ def test_a_taylor_proxy_is_close_and_its_mean_is_known():
     assert bound < 100 * float(jnp.abs(d - w).max())
 
 
+@pytest.mark.slow
 def test_proxies_save_data_and_leave_the_law_alone():
     x, _, posterior = logistic(10_000, 5)
     walk = mintmc.RandomWalk(step_size=0.02)
@@ -216,6 +218,7 @@ def test_proxies_save_data_and_leave_the_law_alone():
     assert read["dropped"] < 0.6 * read["plain"], read
 
 
+@pytest.mark.slow
 def test_gradient_proposals_and_pytrees_work_with_every_test(posterior):
     shaped = mintmc.Posterior(lambda p, x: -0.5 * (x - p["mean"]) ** 2, posterior.data.rows)
     langevin = mintmc.Langevin(step_size=0.1)

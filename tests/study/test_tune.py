@@ -38,6 +38,7 @@ def test_batches_have_the_noise_asked_for(ladder):
     assert ladder.batch_sizes[-1] is not None
 
 
+@pytest.mark.slow
 def test_gradients_are_worth_four_batches():
     posterior = mintmc.Posterior(gaussian_log_likelihood, gaussian_data(N))
     settings = {"init": 0.0, "hottest": 100, "rungs": 2, "rounds": 1}

@@ -149,23 +149,29 @@ def check_hessian_fits(dim: int) -> None:
 
 def _begun(search: Search, flat: FlatTarget, theta: Array, seed: int) -> Array:
     """Come near on a random part of the rows, each of which counts for several."""
-    data, n = flat.posterior.data, flat.n
-    size = max(int(n**0.75), _ENOUGH * theta.size)
-    if data is None or n < max(_FEW_ROWS, 4 * size):
+    part = part_of(flat, seed)
+    if part is None:
         return theta
-    part: FlatTarget = flat.compiled(("part of the rows", seed), lambda: _part(flat, size, seed))
     on_part = Search(part, search.max_passes)
     # All data may have a mode where a part has none.
     with suppress(NoModeError):
         # Its standard deviations are those of n rows, its mode is sqrt(n / size) of them away: no need to be exact.
         theta = newton(on_part, theta, _NEAR, checks=False).theta
     search.rows_read += on_part.rows_read
-    search.passes += on_part.rows_read / n
+    search.passes += on_part.rows_read / flat.n
     return theta
 
 
+def part_of(flat: FlatTarget, seed: int) -> FlatTarget | None:
+    """The posterior of a random part of the rows, each of which counts for several; None if all are few enough."""
+    size = max(int(flat.n**0.75), _ENOUGH * flat.dim)
+    if flat.posterior.data is None or flat.n < max(_FEW_ROWS, 4 * size):
+        return None
+    part: FlatTarget = flat.compiled(("part of the rows", seed), lambda: _part(flat, size, seed))
+    return part
+
+
 def _part(flat: FlatTarget, size: int, seed: int) -> FlatTarget:
-    """The posterior of so many random rows, scaled up to all of them."""
     posterior: Any = flat.posterior
     chosen = np.unique(np.random.default_rng(seed).integers(0, flat.n, size))
     rows = jax.tree.map(np.asarray, posterior.data.take(chosen))

@@ -81,10 +81,13 @@ class Search:
             names += [f"{name}{list(i) if i else ''}" for i in np.ndindex(np.shape(leaf))]
         return names[int(np.abs(direction).argmax())]
 
+    def energy(self, theta: Any) -> float:
+        """That of a state, less its log Jacobian: what a search makes smaller."""
+        return _full_energy(self.density(jnp.asarray(theta, self.best.dtype)))
+
     def _noted(self, theta: Array, density: Density) -> Density:
         """Remember the best state so far."""
-        jacobian = 0.0 if density.jacobian is None else float(density.jacobian)
-        energy = float(density.energy()) - jacobian
+        energy = _full_energy(density)
         if energy < self._lowest:
             self.best, self._lowest = theta, energy
         return density
@@ -100,3 +103,7 @@ class Search:
                 f"max_passes must be larger: no mode was found in so many passes, got {self.max_passes}"
             )
         return result
+
+
+def _full_energy(density: Density) -> float:
+    return float(density.energy()) - (0.0 if density.jacobian is None else float(density.jacobian))

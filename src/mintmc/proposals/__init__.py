@@ -5,6 +5,7 @@ from mintmc.proposals.base import Point, Proposal, Visit
 from mintmc.proposals.custom import Custom
 from mintmc.proposals.hamiltonian import Hamiltonian
 from mintmc.proposals.langevin import Langevin
+from mintmc.proposals.leap import Leap
 from mintmc.proposals.random_walk import RandomWalk
 from mintmc.proposals.tuning import Tuning, initial_scale
 
@@ -13,6 +14,7 @@ __all__ = [
     "Custom",
     "Hamiltonian",
     "Langevin",
+    "Leap",
     "Point",
     "Proposal",
     "RandomWalk",

@@ -29,6 +29,7 @@ class Tuning(NamedTuple):
     step_size: Array
     scale: Array | None  # None, (d,) or (d, d) lower triangular
     laplace: Laplace | None = None  # for proposals around it
+    modes: Any = None  # a Landscape, for leaps
 
 
 def spread(scale: Array | None, vector: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -44,7 +45,10 @@ class Centres(Protocol):
     kernel: Any  # of one chain; another one after `reconsider` or `restore` if its batches have another size
     of_chain: Any  # a list of Centre: expansion and Laplace approximation, either of which may be None
     rows_read: Any  # to find them
-    is_controlled: Any  # whether steps are given the expansion
+
+    def supplied(self, chain: int) -> Mapping[str, Any]:
+        """What steps of a chain read beside rows."""
+        ...
 
     def reconsider(self, states: list[Any], tunings: list[Any]) -> list[int]:
         """Half-way through warm-up: give chains that wandered off a centre of their own; says which."""

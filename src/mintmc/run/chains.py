@@ -284,8 +284,7 @@ class ChainRun(Run):
         for rung, kernel in self.kernel.audited().items():
             stands = [self.kernel.of_rung(s.state, s.tuning, rung) for s in self.states]
             thetas, tunings = [np.asarray(theta) for theta, _ in stands], [tuning for _, tuning in stands]
-            is_controlled = self.centres is not None and self.centres.is_controlled
-            centres = self.centres.of_chain if self.centres is not None and is_controlled else None
+            centres = self.centres.of_chain if self.centres is not None and self.centres.supplied(0) else None
             found[rung] = Standing(kernel, thetas, tunings, centres)
         return found
 
@@ -294,9 +293,8 @@ class ChainRun(Run):
 
     def _supplied(self, chain: int) -> Any:
         """What the steps of a chain read."""
-        if self.centres is None or not self.centres.is_controlled:
-            return self.rows
-        return Supplied(self.rows, {"control": self.centres.of_chain[chain].expansion})
+        others = {} if self.centres is None else self.centres.supplied(chain)
+        return Supplied(self.rows, others) if others else self.rows
 
     def _add_up(self, chain: int, values: Info) -> None:
         """Keep count of what is reported of the whole run."""

@@ -97,6 +97,10 @@ class Centred(Centres):
             self._follow()
         return moved
 
+    def supplied(self, chain: int) -> dict[str, Any]:
+        """The expansion, if the target is controlled."""
+        return {"control": self.of_chain[chain].expansion} if self.is_controlled else {}
+
     def _follow(self) -> None:
         """A kernel for batches of another size."""
         if self.batch_size != getattr(self.kernel, "batch_size", self.batch_size):

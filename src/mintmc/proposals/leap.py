@@ -1,0 +1,69 @@
+"""A leap: to the same place within another mode, or to a fresh one.
+
+*affine*: y = mu_k + L_k L_i^-1 (x - mu_i), with i the mode of x and k another one, each as likely: q is a Jacobian,
+|L_k| / |L_i|. *independent*: y = mu_k + L_k z, z multivariate t: q is Q_i(x) / Q_k(y). Either is a move only if y
+belongs to mode k, otherwise the chain could not come back; then it stays where it is, and nothing is evaluated.
+
+Exact for any fixed means and scales; bad ones cost acceptance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from mintmc.modes.label import FREEDOM, Landscape
+from mintmc.proposals.base import Point, Proposal, Visit
+from mintmc.proposals.tuning import Tuning
+
+
+class Randomness(NamedTuple):
+    """All random numbers of one leap."""
+
+    uniform: Array
+    fresh: Array | None  # (d,) multivariate t
+
+
+@dataclass(frozen=True)
+class Leap(Proposal):
+    """From mode to mode; the modes are in the tuning."""
+
+    is_independent: bool = False
+    uses_gradient: bool = False  # whether whoever moves on from there needs it
+    step_size: ClassVar[float] = 1.0
+    target_acceptance: ClassVar[float] = 0.5
+    preconditioner: ClassVar[None] = None
+    visits: ClassVar[int] = 1
+
+    def randomness(self, key: Array, dim: int, dtype: Any) -> Randomness:
+        """Which mode, and where in it if not at the same place."""
+        which, where, width = jax.random.split(key, 3)
+        fresh = None
+        if self.is_independent:
+            shrink = jnp.sqrt(FREEDOM / jax.random.chisquare(width, FREEDOM, dtype=dtype))
+            fresh = shrink * jax.random.normal(where, (dim,), dtype)
+        return Randomness(jax.random.uniform(which, dtype=dtype), fresh)
+
+    def move(self, randomness: Randomness, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Array]:
+        """Where the leap leads, and its log q; -inf if it would not be reversible."""
+        modes: Landscape = tuning.modes
+        mode = modes.label(here.theta)
+        to = modes.other(randomness.uniform, mode)
+        if randomness.fresh is None:
+            theta = modes.carried(here.theta, mode, to)
+            log_q = modes.log_volume[to] - modes.log_volume[mode]
+        else:
+            theta = modes.mean[to] + modes.factor[to] @ randomness.fresh
+            plain = modes._replace(log_weight=jnp.zeros_like(modes.log_weight))
+            log_q = plain.log_weighted(here.theta)[mode] - plain.log_weighted(theta)[to]
+        is_possible = (to != mode) & (modes.label(theta) == to)
+        there = jax.lax.cond(is_possible, lambda: visit(theta), lambda: here)
+        return there, jnp.where(is_possible, log_q, -jnp.inf)
+
+    def unit_step(self, dim: int) -> float:
+        """Leaps have no step size."""
+        return 1.0
