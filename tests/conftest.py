@@ -1,3 +1,8 @@
+import os
+
+# Most of the time goes into compiling: with less effort a fifth of it is saved, and programs are as fast.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=1")
+
 import jax
 import pytest
 
@@ -8,7 +13,7 @@ from mintmc.compiled import RECENT
 
 shaped.check()
 
-# Most of the time goes into compiling, and many tests compile the same.
+# Many tests compile the same.
 jax.config.update("jax_compilation_cache_dir", str(cache_of("tests")))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 

@@ -160,6 +160,7 @@ NEEDED = {
     "confidence": "--bound oracle",
     "sgld": "--batch-size 10 --step-size 0.01",
     "sghmc": "--batch-size 10 --step-size 0.01 --friction 0.1",
+    "leaps": "--starts 100 --proposal langevin",
     "parallel-tempering": "--temperatures 1,2 --batch-sizes none,50 --scheme seo",
     "equi-energy": "--hottest 9 --rungs 3 --rings spaced --c 5 --truncate",
     "mintee": "--smallest-batch 10 --proposal random-walk --step-size 0.1",

@@ -68,7 +68,7 @@ NEEDS_MEMORY = ["ConfidenceMH, proxy"]
 ON_ALL_DATA = ["MetropolisHastings", "FireflyMC", "TunaMH"]
 """Those that draw no batches: it does not matter where the rows are."""
 of_every_sampler = pytest.mark.parametrize("name", SAMPLERS)
-of_every_kind = pytest.mark.parametrize("name", mostly_slow(SAMPLERS, "MINT", "BarkerMH", "SGLD", "EquiEnergy"))
+of_every_kind = pytest.mark.parametrize("name", mostly_slow(SAMPLERS, "MINT", "SGLD", "EquiEnergy"))
 """One of each kind of kernel or run every day, all of them in the slow suite."""
 
 

@@ -27,6 +27,7 @@ from mintmc.samplers import (
     ConfidenceMH,
     EquiEnergy,
     FireflyMC,
+    Leaps,
     MetropolisHastings,
     ParallelTempering,
     ScalableMH,
@@ -34,6 +35,7 @@ from mintmc.samplers import (
     TunaMH,
 )
 from mintmc.study.audit_rung import audit_rung
+from mintmc.study.find_modes import find_modes
 from mintmc.study.normality import normality
 from mintmc.study.tune import tune_ladder
 
@@ -54,6 +56,7 @@ __all__ = [
     "JaakkolaJordan",
     "Ladder",
     "Langevin",
+    "Leaps",
     "MetropolisHastings",
     "ParallelTempering",
     "PerChain",
@@ -71,6 +74,7 @@ __all__ = [
     "audit_rung",
     "diagnose",
     "find_mode",
+    "find_modes",
     "logistic_bound",
     "logistic_remainder",
     "mode_weights",

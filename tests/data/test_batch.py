@@ -130,7 +130,10 @@ def test_runs_do_not_overlap_and_every_row_is_read_equally_often(n, length, size
         assert np.abs(scores(still)).max() > 50
 
 
-@pytest.mark.parametrize(("n", "length"), [(1000, 1), (1000, 7), (50, 4)])
+@pytest.mark.parametrize(
+    ("n", "length"),
+    [pytest.param(1000, 1, marks=pytest.mark.slow), pytest.param(1000, 7, marks=pytest.mark.slow), (50, 4)],
+)
 def test_a_stream_of_runs_reads_every_row_once_and_begins_as_its_batch_does(n, length):
     batching, rows = Runs(n, length), jnp.arange(n)
     ticket = batching.ticket(jax.random.key(2))

@@ -53,6 +53,7 @@ def test_a_growing_batch_stays_small_where_seita_says_so():
     assert batch == pytest.approx(125.4, rel=0.2)
 
 
+@pytest.mark.slow
 def test_reproduce_writes_figure_numbers_and_page(tmp_path, monkeypatch):
     tiny = logistic.Scale(2, 300, 5, 5, logistic_table.Scale(2, 12))
     monkeypatch.setitem(logistic.SCALES, "quick", tiny)

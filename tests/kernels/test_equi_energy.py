@@ -293,7 +293,12 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize(
+    "name",
+    mostly_slow(
+        BROKEN, "fed by itself", "batches, no penalty", "batches, looked up by a fresh one", "jumps without floors"
+    ),
+)
 def test_a_broken_twin_is_caught(name):
     case, jump_probability = BROKEN[name]
     assert worst_distance(case, jump_probability) > LIMIT

@@ -274,6 +274,7 @@ MODES = mintmc.Posterior.from_density(
 )
 
 
+@pytest.mark.slow
 def test_two_modes():
     sampler = ParallelTempering(mintmc.Ladder.geometric(hottest=40, rungs=5))
     # Every chain starts in the smaller mode, 14 standard deviations away from the other.
@@ -292,6 +293,7 @@ def test_two_modes():
     np.testing.assert_allclose(tree["ladder"]["acceptance_rate"], sampler.proposal.target_acceptance, atol=0.08)
 
 
+@pytest.mark.slow
 def test_batches_through_the_runner():
     """Rung 0 reads all data, the others batches; all are right, and rung 0 is recorded."""
     x = gaussian_data(400)

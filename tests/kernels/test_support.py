@@ -13,7 +13,7 @@ from mintmc.data import Uniform
 from mintmc.energy import Tempered
 from mintmc.ladder.reference import Reference
 from mintmc.proposals import Tuning
-from truth import fresh_batches, quickly_compiled
+from truth import fresh_batches, mostly_slow, quickly_compiled
 
 X = np.random.default_rng(0).exponential(size=40).astype(np.float32)
 ROWS, KEYS = jnp.asarray(X), 64
@@ -67,7 +67,7 @@ def one_step(posterior, sampler, start=3.0):
     return quickly_compiled(jax.vmap(step_of))(jax.random.split(jax.random.key(0), KEYS))
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", mostly_slow(SAMPLERS, "parallel tempering"))
 def test_a_prior_of_zero_rejects_before_the_likelihood_is_asked(name):
     theta, info = one_step(RATES, SAMPLERS[name])
     assert info["is_defined"].all()

@@ -69,7 +69,7 @@ def test_random_batches_of_the_audit_are_uniform_subsets():
 LADDER = mintmc.Ladder([1, 10, 40], [None, 500, 110])  # n_eff / m = 0.8 and 0.9 on batches
 
 
-@pytest.mark.parametrize("kind", [mintmc.EquiEnergy, mintmc.ParallelTempering])
+@pytest.mark.parametrize("kind", [pytest.param(mintmc.EquiEnergy, marks=pytest.mark.slow), mintmc.ParallelTempering])
 def test_rungs_on_batches_are_audited(kind):
     entries = {}
     for penalty in (True, False):

@@ -9,7 +9,7 @@ import mintmc
 from compiling import compilations
 from mintmc.run import chains, rounds
 from stores import assert_same
-from truth import gaussian_data, gaussian_log_likelihood
+from truth import gaussian_data, gaussian_log_likelihood, mostly_slow
 
 X = gaussian_data(300)
 POSTERIOR = mintmc.Posterior(gaussian_log_likelihood, X)
@@ -40,7 +40,7 @@ def programs(monkeypatch):
     return names
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", mostly_slow(SAMPLERS, "a chain"))
 def test_the_second_identical_call_samples_and_does_little_else(name):
     first = run(name)
     begun, busy = time.perf_counter(), time.thread_time()

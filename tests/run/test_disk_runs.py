@@ -39,7 +39,7 @@ def kept(tmp_path_factory):
     return {each: mintmc.Posterior(gaussian_log_likelihood, stored(folders[each], each)) for each in folders}
 
 
-QUICK = ("MINT", "BarkerMH")
+QUICK = ("MINT",)
 
 
 @pytest.mark.parametrize(

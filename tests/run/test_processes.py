@@ -51,6 +51,7 @@ def test_two_processes_make_the_draws_of_one(name, tmp_path):
     assert_same(in_two_processes(name, tmp_path), one)
 
 
+@pytest.mark.slow
 def test_two_processes_make_one_chain_by_sharing_its_full_passes(tmp_path):
     two, one = in_two_processes("one chain", tmp_path), run_one_chain(None, DRAWS)
     # The sums are the same bit for bit (see below), but the compiler may round the rest of a step otherwise.

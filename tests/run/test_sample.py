@@ -52,7 +52,11 @@ def test_data_are_reshuffled_along_the_run(posterior, monkeypatch):
 
 @pytest.mark.parametrize(
     ("proposal", "target"),
-    [(mintmc.RandomWalk(), 0.3), (mintmc.Langevin(), 0.5), (mintmc.Hamiltonian(steps=3), 0.65)],
+    [
+        (mintmc.RandomWalk(), 0.3),
+        pytest.param(mintmc.Langevin(), 0.5, marks=pytest.mark.slow),
+        pytest.param(mintmc.Hamiltonian(steps=3), 0.65, marks=pytest.mark.slow),
+    ],
 )
 def test_warm_up_reaches_the_target_acceptance_and_freezes(posterior, proposal, target):
     tree = draws_of(posterior, mintmc.MINT(batch_size=200, alpha=0.5, proposal=proposal), draws=4000, warmup=2000)

@@ -123,6 +123,7 @@ def tied():
     return x, posterior, reference, tree
 
 
+@pytest.mark.slow
 def test_a_mixed_ladder_has_the_exact_weights_and_energies(tied):
     x, posterior, reference, tree = tied
     exact = tied_means.quadrature(x, temperature=1.0, bins=2000)
@@ -141,6 +142,7 @@ def test_a_mixed_ladder_has_the_exact_weights_and_energies(tied):
     np.testing.assert_allclose(above, tree.ladder.energy[0], atol=2e-3)
 
 
+@pytest.mark.slow
 def test_the_ladder_group_holds_what_is_documented(tied):
     ladder = tied[-1].ladder
     rungs, chains, draws = 3, 12, 2500
@@ -194,6 +196,7 @@ def test_a_jump_between_rungs_on_all_data_reads_none():
     np.testing.assert_array_equal(tree.sample_stats.data_touched.sum("draw"), ladder.data_touched.sum("rung"))
 
 
+@pytest.mark.slow
 def test_data_are_counted_by_hand():
     tree = tiny([None, 6, 6])
     ladder, stats = tree.ladder, tree.sample_stats

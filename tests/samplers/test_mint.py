@@ -59,7 +59,7 @@ def test_without_penalty_the_chain_runs_hotter_and_diagnose_says_so(posterior, a
     assert implied == pytest.approx(tree.attrs["temperature"] * np.mean(z**2), rel=0.1)
 
 
-@pytest.mark.parametrize("alpha", [0.3, 0.5])
+@pytest.mark.parametrize("alpha", [0.3, pytest.param(0.5, marks=pytest.mark.slow)])
 def test_recycled_without_penalty_samples_the_law_of_the_proof(posterior, alpha):
     tree, z = run(posterior, draws=250_000, alpha=alpha, estimator="recycled", penalty=False)
     # l_i = -(x_i - theta)^2/2 has variance (1/2 + theta^2) over normal data of variance 1, so the law is normal

@@ -13,7 +13,7 @@ from mintmc.acceptance.proxy import Proxy
 from mintmc.control import each
 from mintmc.energy import Tempered
 from mintmc.proposals import Point
-from truth import LIMIT, distance, distance_between, gaussian_data, gaussian_log_likelihood
+from truth import LIMIT, distance, distance_between, gaussian_data, gaussian_log_likelihood, mostly_slow
 
 N, TEMPERATURE = 10_000, 100.0  # n_eff = 100, posterior sd 0.1
 
@@ -31,7 +31,16 @@ def run(posterior, sampler, draws=25_000, init=0.0, **settings):
 WALK = mintmc.RandomWalk(step_size=0.15)
 
 
-@pytest.mark.parametrize("settings", [{}, {"table": "ridge"}, {"variance": 0.8}, {"published": True}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        *(
+            pytest.param(each, marks=pytest.mark.slow)
+            for each in ({"table": "ridge"}, {"variance": 0.8}, {"published": True})
+        ),
+    ],
+)
 def test_barker_samples_the_tempered_posterior(posterior, settings):
     sampler = mintmc.BarkerMH(100, temperature=TEMPERATURE, proposal=WALK, **settings)
     tree, z = run(posterior, sampler)
@@ -81,6 +90,7 @@ def test_barker_is_exact_once_all_data_are_read():
     assert abs(rate - exact) < LIMIT * np.sqrt(exact * (1 - exact) / 20_000)
 
 
+@pytest.mark.slow
 def test_austere_with_a_strict_level_is_nearly_exact_and_with_a_loose_one_is_not(posterior):
     strict, z = run(posterior, mintmc.AustereMH(100, epsilon=1e-5, temperature=TEMPERATURE, proposal=WALK), draws=8000)
     assert distance(z**2, 1.0) < LIMIT
@@ -93,6 +103,7 @@ def test_austere_with_a_strict_level_is_nearly_exact_and_with_a_loose_one_is_not
     assert float(strict["sample_stats"]["data_touched"].mean()) > 2000
 
 
+@pytest.mark.slow
 def test_austere_looks_as_often_as_the_dynamic_programme_says():
     # At mu_std = 0 the fraction of data read is a published fixture: 0.15830 for n = 13000, m = 500, epsilon = 0.2.
     n = 13_000
@@ -130,7 +141,7 @@ def gaussian_bound(here, there):
     return jnp.abs(there - here) * (5.0 + jnp.abs(there + here) / 2)
 
 
-@pytest.mark.parametrize("inequality", confidence.INEQUALITIES)
+@pytest.mark.parametrize("inequality", mostly_slow(confidence.INEQUALITIES, "bernstein"))
 def test_confidence_samples_the_tempered_posterior(posterior, inequality):
     sampler = mintmc.ConfidenceMH(bound=gaussian_bound, inequality=inequality, temperature=TEMPERATURE, proposal=WALK)
     tree, z = run(posterior, sampler, draws=6000)

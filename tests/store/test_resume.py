@@ -45,7 +45,7 @@ def run_until_killed(name, path, wait):
     ("name", "kills"),
     [
         ("mint", 1),
-        ("equi-energy", 1),
+        pytest.param("equi-energy", 1, marks=pytest.mark.slow),
         *(pytest.param(name, 10, marks=pytest.mark.slow) for name in SAMPLERS),
     ],
 )

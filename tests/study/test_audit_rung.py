@@ -35,6 +35,7 @@ def audit_of_right(right):
     return audit(right)
 
 
+@pytest.mark.slow
 def test_a_right_rung_passes(right, audit_of_right):
     found = audit_of_right
     assert found.passed
@@ -52,6 +53,7 @@ def test_the_coldest_rung_passes(right):
     assert audit(right, rung=0).passed
 
 
+@pytest.mark.slow
 def test_a_rung_without_penalty_fails():
     found = audit(ladder_run(penalty=False))
     assert found.z > LIMIT

@@ -17,12 +17,14 @@ def ladder():
     return tune_ladder(posterior, init=0.0, hottest=100, rungs=4, rounds=2, draws=2000)
 
 
+@pytest.mark.slow
 def test_temperatures_of_a_gaussian_are_geometric(ladder):
     # Swap rates depend on ratios alone; their standard error is about 0.01, that of a temperature a few percent.
     np.testing.assert_allclose(np.log(ladder.temperatures), np.linspace(0, np.log(100), 4), atol=0.25)
     assert (ladder.temperatures[0], ladder.temperatures[-1]) == (1.0, 100.0)
 
 
+@pytest.mark.slow
 def test_batches_have_the_noise_asked_for(ladder):
     # A walk of step c sd is accepted with probability 2/pi atan(2/c), 0.3 at c = 3.92, and its log ratio on m rows has
     # the noise c^2 n_eff (1 - m/n) / m, which is 1 at m = 1 / (1 / (c^2 n_eff) + 1/n).

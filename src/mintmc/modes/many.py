@@ -11,7 +11,7 @@ How many modes were not seen is estimated from how many were seen once (f1) and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -29,8 +29,10 @@ _NEAREST = 3
 _BETWEEN = 9
 """Points of the line between two ends at which the energy is asked."""
 _STEPS = 200
-_SHAKE = 0.05
-"""Of the distance between ends: how far a saddle point is shaken."""
+_AT_A_TIME, _FEWEST = 32, 64
+"""Starts that are gone down from before it asks whether all modes were reached twice, and the fewest of them."""
+_TOO_HIGH = 20.0
+"""Nats a parameter above the lowest mode: what is higher has no weight, whatever its width."""
 
 
 class Found(NamedTuple):
@@ -56,25 +58,51 @@ class _Valley(NamedTuple):
 
 
 def gather(
-    flat: FlatTarget, starts: Sequence[Any], *, seed: int = 0, advance: Callable[[], Any] = lambda: None
+    flat: FlatTarget,
+    starts: np.ndarray,
+    *,
+    seed: int = 0,
+    is_enough: bool = False,
+    advance: Callable[[], Any] = lambda: None,
+    pool: Any = None,
 ) -> Found:
-    """Go down from every start, and tell the modes from each other; ``advance`` is called after each descent."""
+    """Go down from every start, and tell the modes from each other.
+
+    Parameters
+    ----------
+    flat, starts
+        The posterior, and flat vectors.
+    seed
+        Of the part of the rows that is gone down on first.
+    is_enough
+        Whether to end before the last start if every mode was reached twice.
+    advance
+        Called after each descent.
+    pool
+        Workers for several descents at a time.
+    """
+    run = map if pool is None else pool.map
     part = part_of(flat, seed)
     on_part, on_all = Search(part or flat, 2**31), Search(flat, 2**31)
     valleys: list[_Valley] = []
-    lost = 0
-    for start in starts:
-        end = _descended(on_part, np.asarray(start, float), 1)
-        lost += end is None
-        valleys = valleys if end is None else _joined(on_part, valleys, end)
-        advance()
+    lost = done = 0
+    for first in range(0, len(starts), _AT_A_TIME):
+        some = starts[first : first + _AT_A_TIME]
+        for end in run(lambda start: _descended(on_part, np.asarray(start, float), 1), some):
+            lost += end is None
+            valleys = valleys if end is None else _joined(on_part, valleys, end)
+            advance()
+        done += len(some)
+        if is_enough and done >= _FEWEST and all(valley.starts > 1 for valley in valleys):
+            break
     if part is not None:
         coarse, valleys = valleys, []
-        for valley in coarse:
-            end = _descended(on_all, valley.theta, valley.starts)
+        ends = run(lambda valley: _descended(on_all, valley.theta, valley.starts), coarse)
+        for valley, end in zip(coarse, ends, strict=True):
             lost += valley.starts if end is None else 0
             valleys = valleys if end is None else _joined(on_all, valleys, end)
-            advance()
+    highest = _TOO_HIGH * (1 + flat.dim) + min((valley.energy for valley in valleys), default=0.0)
+    valleys = [valley for valley in valleys if valley.energy < highest]
     valleys.sort(key=lambda valley: valley.energy)
     dim = flat.dim
     return Found(

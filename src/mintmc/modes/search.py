@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Any
 
 import jax
@@ -30,7 +31,7 @@ class Search:
         self.posterior, self.unravel, self.max_passes = flat.posterior, flat.unravel, max_passes
         model, target = flat.model, Tempered(flat.model, 1.0)
         self.target = target
-        self.rows_read, self.passes = 0, 0.0
+        self.rows_read, self.passes, self._lock = 0, 0.0, Lock()
         self.best: Array = jnp.zeros(flat.dim, flat.dtype)
         self._lowest = np.inf
         self._density = flat.compiled(("density",), lambda: jax.jit(model.density))
@@ -96,8 +97,9 @@ class Search:
         jax.block_until_ready(result)
         if self.posterior.data is not None:
             self.posterior.data.check_reads()
-        self.rows_read += self.posterior.n
-        self.passes += 1
+        with self._lock:
+            self.rows_read += self.posterior.n
+            self.passes += 1
         if self.passes > self.max_passes:
             raise NotConvergedError(
                 f"max_passes must be larger: no mode was found in so many passes, got {self.max_passes}"

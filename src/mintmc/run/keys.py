@@ -10,7 +10,7 @@ from jax import Array
 class Purpose:
     """What a key is for: the first thing folded into the seed."""
 
-    init, start, warmup, draw = range(4)
+    init, start, warmup, draw, pilot, refine = range(6)
 
 
 def key_of(seed: int, *path: int) -> Array:

@@ -4,6 +4,7 @@ from mintmc.run.protocol import Sampler
 from mintmc.samplers.confidence import ConfidenceMH, TaylorProxy
 from mintmc.samplers.equi_energy import EquiEnergy
 from mintmc.samplers.exact import FireflyMC, TunaMH
+from mintmc.samplers.leaps import Leaps
 from mintmc.samplers.metropolis import MINT, MetropolisHastings
 from mintmc.samplers.mintee import MINTEE
 from mintmc.samplers.parallel_tempering import ParallelTempering
@@ -21,6 +22,7 @@ __all__ = [
     "ConfidenceMH",
     "EquiEnergy",
     "FireflyMC",
+    "Leaps",
     "MetropolisHastings",
     "ParallelTempering",
     "Sampler",

@@ -1,0 +1,106 @@
+"""Chains with leaps: modes are found and fitted, fits refined, then frozen; the draws that count come after.
+
+1. *Explore and descend*: where the modes are (``modes/many.py``).
+2. *Fit*: a local chain in every mode, whose draws tell its mean and scale (``modes/fit.py``).
+3. *Warm up* the chains themselves, which start spread over the modes and leap by the first fits.
+4. *Refine*: rounds of draws with leaps, after each of which every mode is fitted anew from all its draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mintmc.run import adapt
+from mintmc.run.chains import ChainRun, LaneState
+from mintmc.run.keys import Purpose, ints
+from mintmc.run.protocol import Session
+from mintmc.run.survey import FITTED, FOUND, REFINED, Survey
+from mintmc.statistics import unpacked
+
+ROUNDS = 3
+"""Of refinement."""
+
+
+class LeapRun(ChainRun):
+    """Where a run with leaps stands."""
+
+    centres: Survey
+
+    def warm_up(self, session: Session) -> Iterator[None]:
+        """Find and fit the modes, adapt the chains, refine the fits."""
+        survey = self.centres
+        if survey.stage < FOUND:
+            survey.find(session)
+            if survey.stage < FOUND:
+                return
+            yield
+        if survey.stage < FITTED:
+            self._fit(session)
+            yield
+        yield from super().warm_up(session)
+        if self.warmed == self.task.warmup and survey.stage < REFINED:
+            self._refine(session)
+            yield
+
+    def _fit(self, session: Session) -> None:
+        """A chain in every mode; the chains of the run go on from where these end."""
+        survey, task = self.centres, self.task
+        steps, draws = survey.pilot_steps(task.warmup, self.capacity)
+        phase = session.display.phase("fitting", survey.known * (steps + draws))
+
+        def one(mode: int) -> tuple[LaneState, np.ndarray]:
+            lane = self._begun(mode, steps)
+            state, record = self.draw_program(
+                lane.state, lane.tuning, task.key(Purpose.pilot, mode, 1), *ints(0, draws), self._supplied(0)
+            )
+            theta, _ = unpacked(self.kernel.statistics, jax.tree.map(lambda leaf: np.asarray(leaf)[:draws], record))
+            session.display.advance(phase, steps + draws)
+            return lane._replace(state=state), theta
+
+        lanes = list(session.pool.map(one, range(survey.known)))
+        for mode, (_, theta) in enumerate(lanes):
+            survey.learn(mode, theta)
+        survey.fit()
+        touched = (self.kernel.touched or 0) * (steps + draws * task.thin) * survey.known
+        survey.rows_read += touched
+        self.states = [lanes[(task.first_chain + chain) % survey.known][0] for chain in range(task.chains)]
+
+    def _begun(self, mode: int, steps: int) -> LaneState:
+        """A chain that has adapted to a mode."""
+        task, kernel, programs = self.task, self.kernel, self.programs
+        start = task.target.compiled(self._kind("init"), lambda: jax.jit(self.crew.program(programs.init)))
+        theta, supplied = jnp.asarray(self.centres.ends[mode], task.target.dtype), self._supplied(0)
+        state = start(task.key(Purpose.pilot, mode, 2), theta, supplied)
+        adaptation = adapt.start(kernel.proposal, theta, task.first_step(kernel.temperatures))
+        given = (state, adaptation, task.key(Purpose.pilot, mode, 0), *ints(0, steps), supplied)
+        state, adaptation, _ = self.warm_program(*given)
+        return LaneState(state, adaptation, adapt.tuning(adaptation, final=True))
+
+    def _refine(self, session: Session) -> None:
+        """Rounds of draws with leaps, each followed by better fits."""
+        survey, task = self.centres, self.task
+        draws = min(max(task.warmup // ROUNDS, 1), self.capacity)
+        phase = session.display.phase("refining", ROUNDS * draws * task.chains)
+        for number in range(ROUNDS if survey.known > 1 else 0):
+
+            def one(chain: int, number: int = number) -> Any:
+                state, adaptation, tuning = self.states[chain]
+                key = task.key(Purpose.refine, chain)
+                at = ints(number * draws, (number + 1) * draws)
+                state, record = self.draw_program(state, tuning, key, *at, self._supplied(chain))
+                record = jax.tree.map(lambda leaf: np.asarray(leaf)[:draws], record)
+                self.states[chain] = LaneState(state, adaptation, tuning)
+                theta, values = unpacked(self.kernel.statistics, record)
+                session.display.advance(phase, draws, float(np.mean(values["leap_rate"])))
+                return theta, values
+
+            for theta, values in list(session.pool.map(one, range(task.chains))):
+                survey.learn_from_leaps(theta, values)
+            survey.fit()
+        survey.rows_read += (self.kernel.touched or 0) * draws * task.thin * ROUNDS * task.chains
+        survey.stage = REFINED

@@ -1,0 +1,156 @@
+"""What a run with leaps knows of the modes: where they are, how wide, how well leaps between them are accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from mintmc.kernels.base import Kernel
+from mintmc.modes.fit import Moments, fit
+from mintmc.modes.label import Landscape
+from mintmc.modes.many import Found
+from mintmc.run.beside import Centres
+from mintmc.run.protocol import Session
+from mintmc.run.task import Task
+
+FOUND, FITTED, REFINED = 1, 2, 3
+"""Stages of a survey that are done."""
+_PILOT = 100
+"""Steps of warm-up, and draws, in every mode."""
+_LEAST_WEIGHT = 0.01
+"""Shared out among all modes: none is ever without weight."""
+
+
+class _Unknown(NamedTuple):
+    """Nothing is expanded around a mode."""
+
+    expansion: None = None
+    laplace: None = None
+
+
+class Survey(Centres):
+    """The modes of a run, in a fixed number of places, so that programs and checkpoints have one shape.
+
+    Parameters
+    ----------
+    task, kernel
+        What was asked for, and one step.
+    places
+        The most modes that there is room for.
+    seek
+        Finds the modes, given a function to call after every descent.
+    """
+
+    def __init__(self, task: Task, kernel: Kernel, places: int, seek: Callable[[Session], Found | None]):
+        self.task, self.kernel, self.places, self.seek = task, kernel, places, seek
+        dim = task.target.dim
+        self.of_chain = [_Unknown()] * task.chains
+        self.stage = self.known = self.lost = self.rows_read = 0
+        self.unseen, self.crowded = 0.0, 0
+        self.ends, self.energy = np.zeros((places, dim)), np.full(places, np.nan)
+        self.starts = np.zeros(places, int)
+        self.moments = Moments.none(places, dim)
+        self.visits, self.efficiency = np.zeros(places), np.ones(places)
+        self.leaps = np.zeros(2)  # tried, and the sum of their rates, in the last round of refinement
+        self.landscape = self._landscape(np.zeros((places, dim)), np.stack([np.eye(dim)] * places), 0)
+
+    def find(self, session: Session) -> None:
+        """Explore and descend; nothing is found if that was interrupted."""
+        found = self.seek(session)
+        if found is None:
+            return
+        known = min(len(found.energy), self.places)
+        if known == 0:
+            raise ValueError("init must lead to a mode, got none: every descent ended where the density is not finite")
+        self.known, self.crowded = known, len(found.energy) - known
+        self.ends[:known], self.energy[:known] = found.theta[:known], found.energy[:known]
+        self.starts[:known], self.lost, self.unseen = found.starts[:known], found.lost, found.unseen
+        self.rows_read += found.rows_read
+        self.stage = FOUND
+
+    def pilot_steps(self, warmup: int, capacity: int) -> tuple[int, int]:
+        """Steps of warm-up and draws of the chain that fits a mode."""
+        return min(warmup, _PILOT), min(_PILOT, capacity)
+
+    def learn(self, mode: int, thetas: np.ndarray) -> None:
+        """From the draws (number, d) of a local chain in one mode."""
+        effective = _effective(thetas)
+        self.efficiency[mode] = effective / len(thetas)
+        self.moments.add(mode, thetas, effective, self.ends[mode])
+        self.visits[mode] += 1
+
+    def learn_from_leaps(self, thetas: np.ndarray, values: Any) -> None:
+        """From the draws of a chain that leaps."""
+        modes, arrived = np.asarray(values["mode"]), np.asarray(values["leap_accepted"]) > 0
+        self.leaps = np.array([len(modes), float(np.sum(values["leap_rate"]))])
+        for mode in np.unique(modes):
+            here = modes == mode
+            effective = max(here.sum() * self.efficiency[mode], float((here & arrived).sum()), 1.0)
+            self.moments.add(int(mode), thetas[here], effective, self.ends[mode])
+            self.visits[mode] += here.sum()
+
+    def fit(self) -> None:
+        """Fit all modes anew."""
+        fitted = fit(self.moments, self.ends[: self.known])
+        mean, factor = self.ends.copy(), np.stack([np.eye(self.ends.shape[1])] * self.places)
+        mean[: self.known], factor[: self.known] = fitted
+        self.landscape = self._landscape(mean, factor, self.known)
+        self.stage = max(self.stage, FITTED)
+
+    def supplied(self, chain: int) -> dict[str, Any]:
+        """The modes."""
+        return {"modes": self.landscape}
+
+    def reconsider(self, states: list[Any], tunings: list[Any]) -> list[int]:
+        """No chain needs another centre."""
+        return []
+
+    def checkpoint(self) -> Any:
+        """All that it has learnt."""
+        numbers = np.array([self.stage, self.known, self.lost, self.rows_read, self.crowded])
+        arrays = (self.ends, self.energy, self.starts, self.visits, self.efficiency, self.leaps)
+        return numbers, np.array([self.unseen]), arrays, self.moments, self.landscape
+
+    def restore(self, checkpoint: Any) -> None:
+        """Go on with what a checkpoint has learnt."""
+        numbers, unseen, arrays, self.moments, self.landscape = checkpoint
+        self.stage, self.known, self.lost, self.rows_read, self.crowded = (int(number) for number in numbers)
+        self.unseen = float(unseen[0])
+        self.ends, self.energy, self.starts, self.visits, self.efficiency, self.leaps = arrays
+
+    def facts(self) -> dict[str, Any]:
+        """What the tree should know."""
+        tried, rates = self.leaps
+        return {
+            "modes_known": self.known,
+            "modes_unseen": self.unseen,
+            "modes_crowded_out": self.crowded,
+            "descents_lost": self.lost,
+            "leap_acceptance_expected": float(rates / tried) if tried else 0.0,
+        }
+
+    def said(self) -> str:
+        """One line about the modes."""
+        return f"at most {self.places} modes; they are sought first"
+
+    def _landscape(self, mean: np.ndarray, factor: np.ndarray, known: int) -> Landscape:
+        dtype = self.task.target.dtype
+        share = self.visits / max(self.visits.sum(), 1)
+        weight = (1 - _LEAST_WEIGHT) * share + _LEAST_WEIGHT / max(known, 1)
+        log_weight = np.where(np.arange(self.places) < known, np.log(weight), -np.inf)
+        arrays = (mean, factor, np.linalg.inv(factor), log_weight)
+        return Landscape(*(jnp.asarray(array, dtype) for array in arrays))
+
+
+def _effective(thetas: np.ndarray) -> float:
+    """Independent draws that those of one chain (number, d) are worth, in the middle of all parameters."""
+    from arviz_base import from_dict
+    from arviz_stats import ess
+
+    with np.errstate(all="ignore"):
+        found = ess(from_dict({"posterior": {"theta": np.asarray(thetas, float)[None]}}))["theta"].values
+    usual = float(np.nanmedian(found)) if np.isfinite(found).any() else 2.0
+    return float(np.clip(usual, 2.0, len(thetas)))

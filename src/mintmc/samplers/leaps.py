@@ -1,0 +1,140 @@
+"""Leaps: every mode at T = 1 with its right weight, by moves that go from mode to mode directly."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+
+from mintmc import check
+from mintmc.acceptance.exact import Exact
+from mintmc.energy import Tempered
+from mintmc.kernels.leap import LeapKernel
+from mintmc.kernels.metropolis import MetropolisKernel
+from mintmc.modes.many import Found, gather
+from mintmc.params import Params, check_alike, flatten
+from mintmc.posterior import FlatTarget, Posterior, check_counted
+from mintmc.proposals import Hamiltonian, Proposal
+from mintmc.run.leap_run import LeapRun
+from mintmc.run.leap_watch import LeapWatcher
+from mintmc.run.protocol import Sampler, Session
+from mintmc.run.sample import check_sampler
+from mintmc.run.survey import Survey
+from mintmc.run.task import Task
+from mintmc.samplers.base import check_proposal_fits, check_settings, on_vectors, start_temperature
+from mintmc.samplers.control import check_without_laplace
+from mintmc.samplers.explore import explore
+
+LEAST_WARMUP = 30
+_MOST_PLACES = 2**12
+
+
+@dataclass(frozen=True)
+class Leaps(Sampler):
+    """Metropolis-Hastings at T = 1 that mixes local moves with leaps between fitted modes.
+
+    One call explores with hot chains, finds the modes, fits mean and scale of each from local draws, refines the fits
+    while it leaps, freezes them, and draws. A leap carries a state to the same place within another mode; it is exact
+    whatever the fits are, and its acceptance says how good they are. Use it for posteriors whose modes can be found;
+    a mode that exploring missed stays missed, and ``diagnose`` says how many there may be.
+
+    Parameters
+    ----------
+    proposal
+        Of local moves.
+    modes
+        Params of the modes, if they are known: a list, or what ``find_modes`` returned. None finds them.
+    explore
+        A sampler of hot chains to find them with, or None to choose one.
+    starts
+        States of the hot chains from which to go down, at most; it ends earlier when every mode was reached twice.
+    places
+        The most modes that there is room for.
+    independent
+        Leap to a fresh place within the other mode instead of the same one.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, mintmc
+    >>> def log_density(x):
+    ...     wide, narrow = -0.5 * (x + 9) ** 2, -0.5 * ((x - 9) / 0.3) ** 2
+    ...     return jnp.logaddexp(jnp.log(0.3) + wide, jnp.log(0.7 / 0.3) + narrow)
+    >>> two_modes = mintmc.Posterior.from_density(log_density)
+    >>> tree = mintmc.sample(two_modes, mintmc.Leaps(), init=0.0, draws=2000, warmup=300, progress=False)
+    >>> bool(abs((tree.posterior.theta < 0).mean() - 0.3) < 0.05), tree.modes.sizes["mode"]
+    (True, 2)
+    """
+
+    proposal: Proposal = field(default_factory=Hamiltonian)
+    _: KW_ONLY
+    modes: Any = None
+    explore: Any = None
+    starts: int = 512
+    places: int = 64
+    independent: bool = False
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        check.integer("starts", self.starts, 1)
+        check.integer("places", self.places, 1, most=_MOST_PLACES)
+        check.flag("independent", self.independent)
+        if self.explore is not None:
+            check_sampler(self.explore)
+
+    def check(self, posterior: Posterior, params: Params) -> None:
+        """Refuse settings that do not fit the posterior or its parameters."""
+        check_counted(posterior)
+        check_without_laplace(self.proposal)
+        check_proposal_fits(self.proposal, posterior, params)
+        for number, mode in enumerate(self._given(params)):
+            flatten(mode, f"modes[{number}]")
+            check_alike(f"modes[{number}]", mode, params)
+
+    def start_temperature(self, n: int) -> float | None:
+        """Chains start in the modes; hot ones around ``init``."""
+        return start_temperature(self.proposal, 1.0)
+
+    def plan(self, task: Task) -> LeapRun:
+        """Chains that find the modes first."""
+        if task.warmup < LEAST_WARMUP:
+            raise ValueError(f"warmup must be at least {LEAST_WARMUP} for Leaps to fit its modes, got {task.warmup}")
+        kernel = self.kernel(task.target)
+        survey = Survey(task, kernel, self.places, lambda session: self._seek(task, session))
+        watcher = LeapWatcher(survey, task.chains, task.target.unravel)
+        return LeapRun(task, kernel, type(self).__name__, batching="none", watcher=watcher, centres=survey)
+
+    def kernel(self, target: FlatTarget) -> LeapKernel:
+        """The kernel of one chain."""
+        tempered = Tempered(target.model, 1.0)
+        proposal = on_vectors(self.proposal, target)
+        local = MetropolisKernel(tempered, proposal, Exact(), target.n, target.dim, target.dtype)
+        return LeapKernel(local, self.independent)
+
+    def _seek(self, task: Task, session: Session) -> Found | None:
+        given = self._given(task.example)
+        if given:
+            starts = np.stack([np.asarray(flatten(mode, "modes")[0]) for mode in given])
+        else:
+            session.display.say("exploring with hot chains")
+            starts = explore(task.target, task.thetas, self.explore, self.starts, task.seed)
+        phase = session.display.phase("descents", len(starts))
+        return gather(
+            task.target,
+            starts,
+            seed=task.seed,
+            is_enough=not given,
+            advance=lambda: session.display.advance(phase, 1),
+            pool=session.pool,
+        )
+
+    def _given(self, params: Params) -> list[Any]:
+        """The modes that the user gave."""
+        if self.modes is None:
+            return []
+        listed = getattr(self.modes, "params", self.modes)
+        if isinstance(listed, (list, tuple)):
+            return list(listed)
+        stacked = jax.tree.leaves(listed)
+        return [jax.tree.map(lambda leaf, i=i: leaf[i], listed) for i in range(len(stacked[0]))]

@@ -1,0 +1,135 @@
+"""Where the modes of a posterior are: hot chains explore, descents find, and what was missed is estimated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from mintmc import check
+from mintmc.modes.many import Found, gather
+from mintmc.params import Params, flatten
+from mintmc.posterior import Posterior
+from mintmc.result.tree import variables
+from mintmc.run.initial import initial_states
+from mintmc.run.keys import Purpose, key_of
+from mintmc.run.sample import check_sampler
+from mintmc.run.workers import cores, workers
+from mintmc.samplers.base import check_differentiable
+from mintmc.samplers.explore import explore as explored
+from mintmc.samplers.explore import flat_draws
+
+if TYPE_CHECKING:
+    import xarray
+
+_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Modes:
+    """The modes that were found, the lowest first; it prints as a table.
+
+    ``params`` has a leading axis of modes. ``unseen`` estimates how many modes no descent led to, from how many were
+    reached once and twice.
+    """
+
+    params: Params
+    energy: np.ndarray
+    starts: np.ndarray
+    unseen: float
+    lost: int
+    rows_read: int
+    variables: dict[str, np.ndarray]
+
+    def __len__(self) -> int:
+        return len(self.energy)
+
+    def __str__(self) -> str:
+        lines = [f"{len(self)} modes, about {self.unseen:.1f} not seen; {self.lost} descents led nowhere"]
+        lines += [f"{'mode':>6} {'energy':>14} {'starts':>7}  params"]
+        flat = np.concatenate([values.reshape(len(self), -1) for values in self.variables.values()], axis=1)
+        for j in range(min(len(self), _SHOWN)):
+            some = ", ".join(f"{value:.4g}" for value in flat[j, :4]) + (", ..." if flat.shape[1] > 4 else "")
+            lines.append(f"{j:>6} {self.energy[j]:>14,.2f} {self.starts[j]:>7}  {some}")
+        if len(self) > _SHOWN:
+            lines.append(f"   ... {len(self) - _SHOWN} more")
+        return "\n".join(lines)
+
+    def to_dataset(self) -> xarray.Dataset:
+        """The same as a dataset, to store or to plot."""
+        import xarray
+
+        named: dict[str, Any] = {"energy": ("mode", self.energy), "starts": ("mode", self.starts)}
+        for name, values in self.variables.items():
+            named[name] = (("mode", *(f"{name}_dim_{axis}" for axis in range(values.ndim - 1))), values)
+        coords = {"mode": np.arange(len(self))}
+        return xarray.Dataset(named, coords, {"modes_unseen": self.unseen, "descents_lost": self.lost})
+
+    def plot(self) -> Any:
+        """Energies of the modes above the lowest, and how many descents led to each; returns the figure."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(7, 3), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        at = np.arange(len(self))
+        left.plot(at, self.energy - self.energy.min(), "o", markersize=4)
+        left.set(xlabel="mode", ylabel="energy above the lowest")
+        right.bar(at, self.starts)
+        right.set(xlabel="mode", ylabel="descents that led there", title=f"about {self.unseen:.1f} modes not seen")
+        return figure
+
+
+def find_modes(
+    posterior: Posterior, *, init: Any, explore: Any = None, starts: int = 512, chains: int = 4, seed: int = 0
+) -> Modes:
+    """Find the modes of a posterior.
+
+    Parameters
+    ----------
+    posterior
+        Its log density must be differentiable.
+    init
+        Where hot chains start, as for ``sample``.
+    explore
+        A sampler of hot chains, or a tree of draws to go down from; None chooses MINT at several temperatures.
+    starts
+        Draws to go down from, at most; it ends earlier when every mode was reached twice.
+    chains
+        Hot chains at each temperature.
+    seed
+        Of all randomness.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, mintmc
+    >>> two_modes = mintmc.Posterior.from_density(lambda x: jnp.logaddexp(-0.5 * (x - 9) ** 2, -0.5 * (x + 9) ** 2))
+    >>> modes = mintmc.find_modes(two_modes, init=0.0)
+    >>> sorted(modes.params.round(3).tolist()), modes.unseen
+    ([-9.0, 9.0], 0.0)
+    """
+    check.instance("posterior", posterior, Posterior, "a mintmc.Posterior")
+    starts, chains = check.integer("starts", starts, 1), check.integer("chains", chains, 1)
+    seed = check.integer("seed", seed, 0, 2**32 - 1)
+    thetas, example = initial_states(init, chains, key_of(seed, Purpose.init))
+    flatten(example, "init")
+    check_differentiable("find_modes", posterior, example)
+    target = posterior.flat(example)
+    if hasattr(explore, "children"):
+        draws = flat_draws(check.tree(explore), target)
+        states = np.random.default_rng(seed).permutation(draws)[:starts]
+    else:
+        if explore is not None:
+            check_sampler(explore)
+        states = explored(target, thetas, explore, starts, seed)
+    with workers(cores(_SHOWN)) as pool:
+        found = gather(target, states, seed=seed, is_enough=True, pool=pool)
+    return _table(found, target)
+
+
+def _table(found: Found, target: Any) -> Modes:
+    theta = found.theta.astype(target.dtype)
+    params = jax.tree.map(np.asarray, jax.vmap(target.unravel)(theta))
+    numbers = (found.energy, found.starts, found.unseen, found.lost, found.rows_read)
+    return Modes(params, *numbers, variables(theta, target.unravel))
