@@ -13,6 +13,7 @@ from mintmc.modes import find_mode
 from mintmc.posterior import Posterior
 from mintmc.proposals import Autoregressive, Custom, Hamiltonian, Langevin, RandomWalk
 from mintmc.result.diagnose import diagnose
+from mintmc.result.evidence import log_evidence
 from mintmc.result.ladder_plots import plot_ladder
 from mintmc.result.modes import mode_weights, relative_variance
 from mintmc.run.initial import PerChain
@@ -75,6 +76,7 @@ __all__ = [
     "diagnose",
     "find_mode",
     "find_modes",
+    "log_evidence",
     "logistic_bound",
     "logistic_remainder",
     "mode_weights",
