@@ -132,8 +132,8 @@ def _warnings(found: tuple[float, ...]) -> list[str]:
         )
     if from_prior > FAR_FROM_PRIOR:
         warnings.append(
-            f"the hottest rung does not reach the prior (its energies over T vary by {from_prior:.2f} nats, the prior's "
-            "would by nearly none), so the evidence is not known: use a hotter ladder"
+            f"the hottest rung does not reach the prior (its energies over T vary by {from_prior:.2f} nats, "
+            "the prior would leave nearly none), so the evidence is not known: use a hotter ladder"
         )
     return warnings
 
@@ -166,8 +166,8 @@ def mbar(b: np.ndarray, energy: np.ndarray) -> np.ndarray:
     return f
 
 
-def _from_all(b: np.ndarray, energy: np.ndarray, at: float = 0.0) -> tuple[float, float]:
-    """Log Z of rung 0 less that at another b, and the share of the hottest rung's draws that counts there."""
+def _from_all(b: np.ndarray, energy: np.ndarray, at: float = 0.0) -> float:
+    """Log Z of rung 0 less that at another b."""
     from scipy.special import logsumexp
 
     f = mbar(b, energy)
