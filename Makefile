@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow test-all lint bench bench-scale clean
+.PHONY: demo test test-slow test-paper test-all lint bench bench-scale clean
 
 demo: $(READY)
 	$(BIN)/mintmc reproduce tied-means --scale quick --out results/tied-means
@@ -15,7 +15,10 @@ test: $(READY)
 test-slow: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadscope -m slow
 
-test-all: test test-slow
+test-paper: $(READY)
+	$(BIN)/python -m pytest -m paper
+
+test-all: test test-slow test-paper
 
 lint: $(READY)
 	$(BIN)/ruff check .

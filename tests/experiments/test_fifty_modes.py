@@ -181,7 +181,7 @@ def test_the_page_has_the_papers_rings_beside_ours(measured):
     assert "51.08" in tables
 
 
-@pytest.mark.slow
+@pytest.mark.paper
 def test_at_standard_scale_all_modes_have_their_weights_and_all_rungs_their_energies(tmp_path):
     fifty_modes.reproduce("standard", tmp_path, progress=False)
     parts = json.loads((tmp_path / "fifty-modes.json").read_text())["parts"]

@@ -79,7 +79,7 @@ def test_stochastic_gradients_stay_in_the_mode_where_they_start(posterior):
         assert chains == ["(0.0, 1.0)"] * 2 + ["(1.0, -1.0)"] * 2
 
 
-@pytest.mark.slow
+@pytest.mark.paper
 def test_at_the_papers_scale_the_ratio_is_one(tmp_path):
     tied_means.reproduce("paper", tmp_path, progress=False)
     claims = json.loads((tmp_path / "tied-means.json").read_text())["claims"]
