@@ -58,6 +58,7 @@ SAMPLERS = {
     "SGLD": lambda: mintmc.SGLD(30, step_size=mintmc.Polynomial(1e-3, 1.0, 0.6)),
     "SGHMC": lambda: mintmc.SGHMC(30, step_size=1e-2, friction=10.0, resample_every=7),
     "ParallelTempering": lambda: mintmc.ParallelTempering(LADDER),
+    "Leaps": lambda: mintmc.Leaps(mintmc.RandomWalk(), modes=[np.zeros(DIM), np.ones(DIM)], places=3),
     "EquiEnergy": lambda: mintmc.EquiEnergy(LADDER, proposal=mintmc.Langevin(), round_length=25, capacity=20),
     "MINTEE": lambda: mintmc.MINTEE(40, growth=3.0, rungs=2, proposal=WALK, round_length=25, capacity=20),
 }
@@ -86,7 +87,7 @@ def made(name):
 @cache
 def planned(name):
     """The run that the sampler makes of a task, before it begins."""
-    return SAMPLERS[name]().plan(_task(POSTERIOR, SAMPLERS[name](), np.zeros(DIM), 1, 0, 1, 0, 1))
+    return SAMPLERS[name]().plan(_task(POSTERIOR, SAMPLERS[name](), np.zeros(DIM), 1, 0, 1, WARMUP, 1))
 
 
 def kernel_of(name):
@@ -119,7 +120,7 @@ def test_what_does_not_fit_is_refused_before_anything_compiles(name, tmp_path):
         "a likelihood that is no number": (vector, np.zeros(DIM), r"log_likelihood must return a scalar, got shape"),
         "no params": (POSTERIOR, {}, "init must hold at least one array of floats, got {}"),
     }
-    if name != "MetropolisHastings":
+    if name not in ("MetropolisHastings", "Leaps"):  # which need neither batches nor data
         nonsense["fewer rows"] = (other, np.zeros(DIM), r"(n|n - 1)=(20|19)")
         density = mintmc.Posterior.from_density(log_prior)
         nonsense["no data"] = (density, np.zeros(DIM), "posterior must have data|for a density without data")

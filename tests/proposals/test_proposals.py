@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import mintmc
-from mintmc.proposals import Point, Tuning
+from mintmc.proposals import Point, Tuning, hamiltonian
 from mintmc.proposals.tuning import initial_scale
 
 COVARIANCE = np.array([[2.0, 0.6], [0.6, 0.5]])
@@ -35,11 +35,11 @@ def test_langevin_ratio_is_the_ratio_of_its_normal_densities(scale):
 @pytest.mark.parametrize("scale", [None, jnp.array([2.0, 0.5]), DENSE])
 def test_a_trajectory_can_be_run_backwards(scale):
     proposal = mintmc.Hamiltonian(steps=7)
-    tuning = Tuning(jnp.asarray(0.1), scale)
+    tuning, stretched = Tuning(jnp.asarray(0.1), scale), Tuning(jnp.asarray(0.08), scale)
     here, momentum = visit(jnp.array([0.3, -0.8])), jnp.array([1.1, -0.4])
 
     def end(momentum, point):
-        return proposal.move(momentum, point, visit, tuning)
+        return proposal.move(hamiltonian.Randomness(momentum, jnp.asarray(1.25)), point, visit, stretched)
 
     there, ratio = end(momentum, here)
     # The final momentum, reversed, is what brings the trajectory back.
@@ -59,6 +59,15 @@ def _final_momentum(point, momentum, tuning, steps):
         theta = theta + e * S @ r
         r = r + e / 2 * S.T @ np.asarray(visit(theta).gradient)
     return jnp.asarray(r)
+
+
+def test_trajectories_do_not_come_back_to_where_they_began():
+    """Steps of one length for all: 330 of 6,000 draws' worth, as adaptation finds half a period of this target."""
+    normal = mintmc.Posterior.from_density(lambda x: -0.5 * jnp.sum(x**2))
+    sampler = mintmc.MetropolisHastings(mintmc.Hamiltonian())
+    theta = mintmc.sample(normal, sampler, init=np.zeros(2), draws=3000, warmup=300, progress=False).posterior.theta
+    for chain in theta.values[..., 0]:
+        assert abs(np.corrcoef(chain[:-1], chain[1:])[0, 1]) < 0.5
 
 
 def test_a_random_walk_step_has_the_covariance_of_its_preconditioner():

@@ -15,12 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from mintmc import count
 from mintmc.data import Batch
 from mintmc.kernels import metropolis
 from mintmc.kernels.base import Kernel
 from mintmc.kernels.metropolis import MetropolisKernel
 from mintmc.proposals import Leap, Proposal, Tuning
-from mintmc.statistics import Info, Statistic
+from mintmc.statistics import DATA_TOUCHED, Info, Statistic
 
 LEAPS = (
     Statistic("mode", dtype=np.int32, over="last"),
@@ -49,7 +50,11 @@ class LeapKernel(Kernel):
     @property
     def leap(self) -> MetropolisKernel:
         """The kernel of leaps."""
-        return replace(self.local, proposal=Leap(self.is_independent, self.local.proposal.uses_gradient))
+        return replace(self.local, proposal=self._leap)
+
+    @property
+    def _leap(self) -> Leap:
+        return Leap(self.is_independent, self.local.proposal.uses_gradient)
 
     @property
     def proposal(self) -> Proposal:
@@ -64,7 +69,8 @@ class LeapKernel(Kernel):
     @property
     def statistics(self) -> tuple[Statistic, ...]:
         """Those of local moves and of leaps."""
-        return (*self.local.statistics, *LEAPS)
+        known = tuple(each for each in self.local.statistics if each.name != DATA_TOUCHED.name)
+        return (*known, DATA_TOUCHED, *LEAPS)
 
     @property
     def batches(self) -> dict[str, int]:
@@ -73,12 +79,6 @@ class LeapKernel(Kernel):
         if self.local.test.is_exact:
             return local
         return local | {f"leap {role}": size for role, size in self.leap.batches.items()}
-
-    @property
-    def touched(self) -> int | None:
-        """Data points of both moves."""
-        local, leap = self.local.touched, self.leap.touched
-        return None if local is None or leap is None else local + leap
 
     @property
     def init_touched(self) -> int:
@@ -98,17 +98,18 @@ class LeapKernel(Kernel):
         """A local move, then a leap."""
         modes = batch["modes"]
         moved, info = self.local.advance(randomness.local, state, batch, tuning)
-        mode = modes.label(self.position(moved))
-        to = modes.other(randomness.leap.proposal.uniform, mode)
+        # What the leap itself works out again, XLA works out once.
+        way = self._leap.way(randomness.leap.proposal, self.position(moved), modes)
         leapt, leap = self.leap.advance(randomness.leap, moved, self._of_leap(batch), tuning._replace(modes=modes))
         told = {
             "is_defined": info["is_defined"] & leap["is_defined"],
-            "mode": jnp.where(leap["accepted"], to, mode).astype(jnp.int32),
-            "leap_from": mode.astype(jnp.int32),
-            "leap_to": to.astype(jnp.int32),
+            "mode": jnp.where(leap["accepted"], way.to, way.mode).astype(jnp.int32),
+            "leap_from": way.mode.astype(jnp.int32),
+            "leap_to": way.to.astype(jnp.int32),
             "leap_rate": leap["acceptance_rate"],
             "leap_accepted": leap["accepted"].astype(self.local.dtype),
             "leap_noise": leap["log_ratio_noise"],
+            "data_touched": self._touched(info, leap, way.is_possible),
         }
         return leapt, info | told | ({"energy": leap["energy"]} if "energy" in leap else {})
 
@@ -119,6 +120,12 @@ class LeapKernel(Kernel):
     def audited(self) -> Mapping[int, Kernel]:
         """Local moves, where they are on batches."""
         return self.local.audited()
+
+    def _touched(self, local: Info, leap: Info, is_possible: Array) -> count.Count:
+        """Data points of the local move, and of the leap if there was one."""
+        moved = local["data_touched"] if self.local.touched is None else count.of(self.local.touched)
+        leapt = leap["data_touched"] if self.leap.touched is None else count.of(self.leap.touched)
+        return count.add(moved, jax.tree.map(lambda word: jnp.where(is_possible, word, 0), leapt))
 
     def _of_leap(self, batch: Batch) -> Batch:
         """What the leap reads: batches of its own."""

@@ -28,6 +28,16 @@ class Randomness(NamedTuple):
     fresh: Array | None  # (d,) multivariate t
 
 
+class Way(NamedTuple):
+    """Where a leap would lead."""
+
+    mode: Array
+    to: Array
+    theta: Array
+    log_q: Array
+    is_possible: Array  # whether it could come back
+
+
 @dataclass(frozen=True)
 class Leap(Proposal):
     """From mode to mode; the modes are in the tuning."""
@@ -50,19 +60,22 @@ class Leap(Proposal):
 
     def move(self, randomness: Randomness, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Array]:
         """Where the leap leads, and its log q; -inf if it would not be reversible."""
-        modes: Landscape = tuning.modes
-        mode = modes.label(here.theta)
+        way = self.way(randomness, here.theta, tuning.modes)
+        there = jax.lax.cond(way.is_possible, lambda: visit(way.theta), lambda: here)
+        return there, jnp.where(way.is_possible, way.log_q, -jnp.inf)
+
+    def way(self, randomness: Randomness, theta: Array, modes: Landscape) -> Way:
+        """From which mode to which, and where."""
+        mode = modes.label(theta)
         to = modes.other(randomness.uniform, mode)
         if randomness.fresh is None:
-            theta = modes.carried(here.theta, mode, to)
+            there = modes.carried(theta, mode, to)
             log_q = modes.log_volume[to] - modes.log_volume[mode]
         else:
-            theta = modes.mean[to] + modes.factor[to] @ randomness.fresh
+            there = modes.mean[to] + modes.factor[to] @ randomness.fresh
             plain = modes._replace(log_weight=jnp.zeros_like(modes.log_weight))
-            log_q = plain.log_weighted(here.theta)[mode] - plain.log_weighted(theta)[to]
-        is_possible = (to != mode) & (modes.label(theta) == to)
-        there = jax.lax.cond(is_possible, lambda: visit(theta), lambda: here)
-        return there, jnp.where(is_possible, log_q, -jnp.inf)
+            log_q = plain.log_weighted(theta)[mode] - plain.log_weighted(there)[to]
+        return Way(mode, to, there, log_q, (to != mode) & (modes.label(there) == to))
 
     def unit_step(self, dim: int) -> float:
         """Leaps have no step size."""

@@ -16,6 +16,7 @@ from mintmc.acceptance.penalty import implied_temperature
 from mintmc.result.diagnosis import MAX_HEATING, MAX_NOISE, MAX_RHAT, MIN_ESS_PER_CHAIN, Diagnosis
 from mintmc.result.ladder_diagnosis import ladder_numbers, ladder_warnings, mode_numbers, mode_warnings
 from mintmc.result.law import law_numbers, law_warnings
+from mintmc.result.leap_diagnosis import leap_notes, leap_numbers, leap_warnings
 from mintmc.result.reading import (
     DRAWS_JUDGED,
     draws_group,
@@ -76,6 +77,10 @@ def diagnose(tree: xarray.DataTree, labels: Any = None) -> Diagnosis:
         rungs = summary(tree)
         numbers |= ladder_numbers(tree, rungs)
         warnings += ladder_warnings(tree, rungs)
+    if "modes" in tree.children:
+        numbers |= leap_numbers(tree)
+        warnings += leap_warnings(tree)
+        labels = tree["sample_stats"]["mode"].values if labels is None and tree["modes"].sizes["mode"] > 1 else labels
     if labels is not None:
         numbers |= mode_numbers(labels)
         warnings += mode_warnings(labels)
@@ -179,7 +184,9 @@ def _about_moves(numbers: dict[str, float], settings: dict[str, Any]) -> Iterato
 
 
 def _notes(tree: Any, judged: Any) -> Iterator[str]:
-    if "ladder" not in tree.children:
+    if "modes" in tree.children:
+        yield from leap_notes(tree)
+    elif "ladder" not in tree.children:
         yield from _about_starts(tree, judged)
     if "audit" in tree.attrs and tree.attrs["audit"] == "null":
         yield "its moves on batches were not compared with all data (audit=False, or not finished)"

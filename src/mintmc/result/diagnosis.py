@@ -37,6 +37,9 @@ WORDS = {
     "lowest_swap_rate": "lowest swap rate",
     "unfed": "states without a ring to jump to",
     "round_trips": "round trips",
+    "modes": "modes",
+    "modes_unseen": "modes not seen, estimated",
+    "leap_acceptance": "acceptance of leaps",
     "mode_chi_square": "weights of modes, chi-square per degree of freedom",
 }
 """How each number is called where it is printed; the names themselves stay the same from release to release."""

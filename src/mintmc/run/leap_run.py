@@ -9,17 +9,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mintmc import count
+from mintmc.compiled import shapes_and_types
 from mintmc.run import adapt
 from mintmc.run.chains import ChainRun, LaneState
 from mintmc.run.keys import Purpose, ints
 from mintmc.run.protocol import Session
 from mintmc.run.survey import FITTED, FOUND, REFINED, Survey
+from mintmc.run.task import compile_program
 from mintmc.statistics import unpacked
 
 ROUNDS = 3
@@ -30,6 +35,17 @@ class LeapRun(ChainRun):
     """Where a run with leaps stands."""
 
     centres: Survey
+
+    def _compile(self, pool: ThreadPoolExecutor) -> None:
+        """The programs of warm-up, of draws, and of draws of one step each, by which modes are fitted."""
+        super()._compile(pool)
+        self.pilot_program = self.draw_program
+        if self.task.thin > 1:
+            one = replace(self.programs, thin=1)
+            state, adaptation, tuning = self.states[0]
+            given = (state, tuning, self.task.key(Purpose.draw, 0), *ints(0, 0), self._supplied(0))
+            kind = (one.identity_of("draw"), shapes_and_types((state, adaptation, given)))
+            self.pilot_program = self.task.target.compiled(kind, lambda: compile_program(one.draw, *given))
 
     def warm_up(self, session: Session) -> Iterator[None]:
         """Find and fit the modes, adapt the chains, refine the fits."""
@@ -55,10 +71,12 @@ class LeapRun(ChainRun):
 
         def one(mode: int) -> tuple[LaneState, np.ndarray]:
             lane = self._begun(mode, steps)
-            state, record = self.draw_program(
+            state, record = self.pilot_program(
                 lane.state, lane.tuning, task.key(Purpose.pilot, mode, 1), *ints(0, draws), self._supplied(0)
             )
-            theta, _ = unpacked(self.kernel.statistics, jax.tree.map(lambda leaf: np.asarray(leaf)[:draws], record))
+            record = jax.tree.map(lambda leaf: np.asarray(leaf)[:draws], record)
+            theta, values = unpacked(self.kernel.statistics, record)
+            survey.read(count.total(values["data_touched"]).sum())
             session.display.advance(phase, steps + draws)
             return lane._replace(state=state), theta
 
@@ -66,8 +84,6 @@ class LeapRun(ChainRun):
         for mode, (_, theta) in enumerate(lanes):
             survey.learn(mode, theta)
         survey.fit()
-        touched = (self.kernel.touched or 0) * (steps + draws * task.thin) * survey.known
-        survey.rows_read += touched
         self.states = [lanes[(task.first_chain + chain) % survey.known][0] for chain in range(task.chains)]
 
     def _begun(self, mode: int, steps: int) -> LaneState:
@@ -78,7 +94,8 @@ class LeapRun(ChainRun):
         state = start(task.key(Purpose.pilot, mode, 2), theta, supplied)
         adaptation = adapt.start(kernel.proposal, theta, task.first_step(kernel.temperatures))
         given = (state, adaptation, task.key(Purpose.pilot, mode, 0), *ints(0, steps), supplied)
-        state, adaptation, _ = self.warm_program(*given)
+        state, adaptation, totals = self.warm_program(*given)
+        self.centres.read(count.total(totals.touched))
         return LaneState(state, adaptation, adapt.tuning(adaptation, final=True))
 
     def _refine(self, session: Session) -> None:
@@ -92,15 +109,15 @@ class LeapRun(ChainRun):
                 state, adaptation, tuning = self.states[chain]
                 key = task.key(Purpose.refine, chain)
                 at = ints(number * draws, (number + 1) * draws)
-                state, record = self.draw_program(state, tuning, key, *at, self._supplied(chain))
+                state, record = self.pilot_program(state, tuning, key, *at, self._supplied(chain))
                 record = jax.tree.map(lambda leaf: np.asarray(leaf)[:draws], record)
                 self.states[chain] = LaneState(state, adaptation, tuning)
                 theta, values = unpacked(self.kernel.statistics, record)
+                survey.read(count.total(values["data_touched"]).sum())
                 session.display.advance(phase, draws, float(np.mean(values["leap_rate"])))
                 return theta, values
 
             for theta, values in list(session.pool.map(one, range(task.chains))):
                 survey.learn_from_leaps(theta, values)
             survey.fit()
-        survey.rows_read += (self.kernel.touched or 0) * draws * task.thin * ROUNDS * task.chains
         survey.stage = REFINED

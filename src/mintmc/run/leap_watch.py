@@ -60,6 +60,7 @@ class LeapWatcher(Watcher):
         named: dict[str, Any] = {
             "weight": (("mode",), shares.mean(axis=0)),
             "chain_weight": (("chain", "mode"), shares),
+            "fitted_weight": (("mode",), survey.fitted_weights()),
             "energy": (("mode",), survey.energy[known]),
             "starts": (("mode",), survey.starts[known]),
             "leap_rate": (("mode", "to_mode"), rates),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -18,8 +19,10 @@ from mintmc.run.task import Task
 
 FOUND, FITTED, REFINED = 1, 2, 3
 """Stages of a survey that are done."""
-_PILOT = 100
-"""Steps of warm-up, and draws, in every mode."""
+_PILOT_STEPS = 60
+"""Of warm-up in every mode."""
+_PILOT_DRAWS, _FEWEST, _MOST = 2000, 25, 200
+"""In all modes together (they share what they can), and in each."""
 _LEAST_WEIGHT = 0.01
 """Shared out among all modes: none is ever without weight."""
 
@@ -46,7 +49,7 @@ class Survey(Centres):
 
     def __init__(self, task: Task, kernel: Kernel, places: int, seek: Callable[[Session], Found | None]):
         self.task, self.kernel, self.places, self.seek = task, kernel, places, seek
-        dim = task.target.dim
+        self._lock, dim = Lock(), task.target.dim
         self.of_chain = [_Unknown()] * task.chains
         self.stage = self.known = self.lost = self.rows_read = 0
         self.unseen, self.crowded = 0.0, 0
@@ -73,7 +76,13 @@ class Survey(Centres):
 
     def pilot_steps(self, warmup: int, capacity: int) -> tuple[int, int]:
         """Steps of warm-up and draws of the chain that fits a mode."""
-        return min(warmup, _PILOT), min(_PILOT, capacity)
+        draws = int(np.clip(_PILOT_DRAWS // self.known, _FEWEST, _MOST))
+        return min(warmup, _PILOT_STEPS), min(draws, capacity)
+
+    def read(self, rows: Any) -> None:
+        """Count rows that were read to know the modes; several may count at once."""
+        with self._lock:
+            self.rows_read += int(rows)
 
     def learn(self, mode: int, thetas: np.ndarray) -> None:
         """From the draws (number, d) of a local chain in one mode."""
@@ -99,6 +108,13 @@ class Survey(Centres):
         mean[: self.known], factor[: self.known] = fitted
         self.landscape = self._landscape(mean, factor, self.known)
         self.stage = max(self.stage, FITTED)
+
+    def fitted_weights(self) -> np.ndarray:
+        """What energies and widths alone say of the weights: exact for normal modes, a rough guess for others."""
+        logs = np.asarray(self.landscape.log_volume, float)[: self.known] - self.energy[: self.known]
+        weights = np.exp(logs - logs.max())
+        result: np.ndarray = weights / weights.sum()
+        return result
 
     def supplied(self, chain: int) -> dict[str, Any]:
         """The modes."""

@@ -7,15 +7,15 @@ it takes as long as a few passes over the data.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-import jax
 import numpy as np
 
 from mintmc.posterior import FlatTarget
 from mintmc.proposals import Langevin
-from mintmc.run.initial import PerChain
-from mintmc.run.sample import sample
+from mintmc.run.protocol import Session
+from mintmc.run.task import Task
 from mintmc.samplers.metropolis import MINT, MetropolisHastings
 
 _WORTH = (1000, 300, 100)
@@ -26,23 +26,31 @@ _DRAWS, _THIN, _WARMUP = 400, 10, 500
 _ALPHA = 0.9
 
 
-def explore(target: FlatTarget, thetas: list[Any], sampler: Any, states: int, seed: int) -> np.ndarray:
-    """States (number, d) of hot chains from the given starts; ``sampler`` says how, None lets it choose."""
-    posterior = target.posterior
-    starts = [target.unravel(theta) for theta in thetas]
-    init = PerChain(jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *starts))
-    samplers = [sampler] if sampler is not None else _hot_samplers(target)
-    settings: dict[str, Any] = {"draws": _DRAWS, "thin": _THIN, "warmup": _WARMUP, "chains": len(thetas)}
+def explore(task: Task, session: Session, sampler: Any, states: int) -> np.ndarray | None:
+    """States (number, d) of hot chains from the starts of a task; None if that was interrupted.
+
+    ``sampler`` says how, None lets it choose.
+    """
+    samplers = [sampler] if sampler is not None else _hot_samplers(task.target)
     found = []
     for number, hot in enumerate(samplers):
-        tree = sample(posterior, hot, init=init, seed=seed + number, progress=False, audit=False, **settings)
-        found.append(flat_draws(tree, target))
-    rng = np.random.default_rng(seed)
+        own = replace(task, draws=_DRAWS, warmup=_WARMUP, thin=_THIN, seed=(task.seed + number) % 2**32)
+        run = hot.plan(own)
+        session.display.say(f"exploring by {run.outline}")
+        run.compile(session, _DRAWS)
+        for stretch in (run.warm_up(session), run.collect(session)):
+            for _ in stretch:
+                pass
+        if session.interrupt.requested:
+            return None
+        theta = run.take().draws.theta
+        found.append(theta.reshape(-1, theta.shape[-1]))
+    rng = np.random.default_rng(task.seed)
     each = -(-states // len(found))
     chosen = [draws[rng.choice(len(draws), min(each, len(draws)), replace=False)] for draws in found]
-    # In turn, so that the first few are from all temperatures.
+    # In turn, so that the first few are from all temperatures; and where the user would begin.
     order = [draws[i] for i in range(each) for draws in chosen if i < len(draws)]
-    return np.concatenate([np.stack([np.asarray(theta) for theta in thetas]), np.stack(order)])[:states]
+    return np.concatenate([np.stack([np.asarray(theta) for theta in task.thetas]), np.stack(order)])[:states]
 
 
 def flat_draws(tree: Any, target: FlatTarget) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 
 from mintmc import check
 from mintmc.acceptance.exact import Exact
+from mintmc.compiled import ByContent
 from mintmc.energy import Tempered
 from mintmc.kernels.leap import LeapKernel
 from mintmc.kernels.metropolis import MetropolisKernel
@@ -31,8 +32,8 @@ LEAST_WARMUP = 30
 _MOST_PLACES = 2**12
 
 
-@dataclass(frozen=True)
-class Leaps(Sampler):
+@dataclass(frozen=True, eq=False)
+class Leaps(ByContent, Sampler):
     """Metropolis-Hastings at T = 1 that mixes local moves with leaps between fitted modes.
 
     One call explores with hot chains, finds the modes, fits mean and scale of each from local draws, refines the fits
@@ -88,6 +89,8 @@ class Leaps(Sampler):
         check_counted(posterior)
         check_without_laplace(self.proposal)
         check_proposal_fits(self.proposal, posterior, params)
+        if self.explore is not None:
+            self.explore.check(posterior, params)
         for number, mode in enumerate(self._given(params)):
             flatten(mode, f"modes[{number}]")
             check_alike(f"modes[{number}]", mode, params)
@@ -117,8 +120,10 @@ class Leaps(Sampler):
         if given:
             starts = np.stack([np.asarray(flatten(mode, "modes")[0]) for mode in given])
         else:
-            session.display.say("exploring with hot chains")
-            starts = explore(task.target, task.thetas, self.explore, self.starts, task.seed)
+            states = explore(task, session, self.explore, self.starts)
+            if states is None:
+                return None
+            starts = states
         phase = session.display.phase("descents", len(starts))
         return gather(
             task.target,

@@ -14,8 +14,12 @@ from mintmc.params import Params, flatten
 from mintmc.posterior import Posterior
 from mintmc.result.tree import variables
 from mintmc.run.initial import initial_states
+from mintmc.run.interrupt import Interrupt
 from mintmc.run.keys import Purpose, key_of
+from mintmc.run.progress import Display
+from mintmc.run.protocol import Session
 from mintmc.run.sample import check_sampler
+from mintmc.run.task import Task
 from mintmc.run.workers import cores, workers
 from mintmc.samplers.base import check_differentiable
 from mintmc.samplers.explore import explore as explored
@@ -119,12 +123,17 @@ def find_modes(
     if hasattr(explore, "children"):
         draws = flat_draws(check.tree(explore), target)
         states = np.random.default_rng(seed).permutation(draws)[:starts]
-    else:
-        if explore is not None:
-            check_sampler(explore)
-        states = explored(target, thetas, explore, starts, seed)
-    with workers(cores(_SHOWN)) as pool:
-        found = gather(target, states, seed=seed, is_enough=True, pool=pool)
+        with workers(cores(_SHOWN)) as pool:
+            return _table(gather(target, states, seed=seed, is_enough=True, pool=pool), target)
+    if explore is not None:
+        check_sampler(explore)
+        explore.check(posterior, example)
+    task = Task(target, thetas, example, seed, draws=0, warmup=0, thin=1)
+    with Interrupt() as interrupt, workers(cores(_SHOWN)) as pool, Display(False) as display:
+        hot = explored(task, Session(pool, display, interrupt), explore, starts)
+        if hot is None:
+            raise KeyboardInterrupt("interrupted: no modes were found yet")
+        found = gather(target, hot, seed=seed, is_enough=True, pool=pool)
     return _table(found, target)
 
 

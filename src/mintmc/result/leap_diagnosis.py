@@ -1,0 +1,72 @@
+"""Whether a run with leaps can be trusted: have all modes been found, do leaps go, do chains agree on the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+MAX_UNSEEN = 0.5
+"""Modes that exploring is expected to have missed."""
+LOWER = 1.0
+"""Nats that no draw can be below the end of a descent, but for rounding."""
+MISSED = 0.02
+"""Weight, by energy and width, of a mode that draws should have visited."""
+MIN_LEAPS = 0.01
+"""Acceptance of leaps below which weights take too long."""
+
+
+def leap_numbers(tree: Any) -> dict[str, float]:
+    """What there is to judge."""
+    stats, modes = tree["sample_stats"], tree["modes"]
+    rates = stats["leap_rate"].values
+    return {
+        "modes": modes.sizes["mode"],
+        "modes_unseen": float(tree.attrs["modes_unseen"]),
+        "leap_acceptance": float(rates.mean()) if modes.sizes["mode"] > 1 else 0.0,
+    }
+
+
+def leap_warnings(tree: Any) -> Iterator[str]:
+    """What speaks against the run."""
+    numbers = leap_numbers(tree)
+    if numbers["modes_unseen"] > MAX_UNSEEN:
+        once = int((tree["modes"]["starts"].values == 1).sum())
+        yield (
+            f"about {numbers['modes_unseen']:.1f} modes were not seen ({once} of {numbers['modes']} were reached only "
+            "once): explore more (starts=, or hot chains of your own, explore=)"
+        )
+    if "energy" in tree["sample_stats"]:
+        lowest = float(tree["sample_stats"]["energy"].min())
+        below = float(tree["modes"]["energy"].min()) - lowest
+        if below > LOWER:
+            at = np.unravel_index(
+                int(tree["sample_stats"]["energy"].values.argmin()), tree["sample_stats"]["energy"].shape
+            )
+            yield (
+                f"chain {at[0]}, draw {at[1]} has an energy {below:.3g} below all modes that are known: a mode that "
+                "leaps do not know; run again with chains that start there (init=PerChain(...))"
+            )
+    if tree.attrs.get("modes_crowded_out"):
+        yield f"{tree.attrs['modes_crowded_out']} modes more were found than there is room for: use more places"
+    if numbers["modes"] > 1 and numbers["leap_acceptance"] < MIN_LEAPS:
+        yield (
+            f"only {numbers['leap_acceptance']:.2%} of the leaps are accepted: the fits are poor; use a longer warm-up "
+            "or local moves that mix better"
+        )
+    modes = tree["modes"]
+    is_missed = (modes["chain_weight"].values.max(axis=0) == 0) & (modes["fitted_weight"].values > MISSED)
+    if is_missed.any():
+        yield (
+            f"{is_missed.sum()} modes that should have weight were never visited (mode {np.flatnonzero(is_missed)[0]}: "
+            f"{modes['fitted_weight'].values[is_missed][0]:.2g} by its energy and width): leaps to them fail"
+        )
+
+
+def leap_notes(tree: Any) -> Iterator[str]:
+    """What it cannot know."""
+    if tree["modes"].sizes["mode"] == 1:
+        yield "one mode was found, so there were no leaps: a mode that no hot chain came near would not be seen"
+    else:
+        yield "modes that no hot chain came near are not among those that are estimated to be missing"
