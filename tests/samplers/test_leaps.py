@@ -8,7 +8,7 @@ import pytest
 import mintmc
 from mistakes import each_refused
 from stores import assert_same
-from truth import LIMIT, distance
+from truth import LIMIT, distance, distance_between
 
 DIM = 10
 NARROW, WEIGHT = 0.3, 0.1
@@ -125,7 +125,45 @@ def test_on_data_labels_that_can_be_swapped_have_equal_weights(tmp_path):
     assert_same(more, mintmc.sample(posterior, mintmc.Leaps(), init=np.zeros(2), **settings | {"draws": 2000}))
 
 
+@pytest.mark.slow
+@pytest.mark.audited
+def test_six_relabellings_at_the_price_of_a_batch():
+    """Three components, T = 1, every move and leap on 500 of 20,000 rows, expanded around the nearest mode."""
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=20_000) + np.array([-3.0, 0.0, 4.0])[rng.integers(0, 3, 20_000)]).astype(np.float32)
+    posterior = mintmc.Posterior(
+        lambda t, x: jax.nn.logsumexp(-0.5 * (x - t) ** 2), x, lambda t: -0.5 * jnp.sum(t**2) / 100
+    )
+    walk = mintmc.Langevin(preconditioner="diagonal")
+    sampler = mintmc.Leaps(walk, control=mintmc.Taylor(), batch_size=500)
+    tree = mintmc.sample(posterior, sampler, init=np.zeros(3), draws=4000, warmup=300, chains=2, progress=False)
+    theta = tree.posterior.theta.values
+    order = np.argsort(theta, axis=-1) @ np.array([9, 3, 1])
+    assert len(np.unique(order)) == 6
+    assert max(distance(order == which, 1 / 6) for which in np.unique(order)) < LIMIT
+    exact = mintmc.sample(
+        posterior,
+        mintmc.MetropolisHastings(mintmc.Langevin()),
+        init=np.array([-3.0, 0.0, 4.0]),
+        draws=4000,
+        warmup=500,
+        progress=False,
+    ).posterior.theta.values
+    for j in range(3):
+        there = np.sort(theta, axis=-1)[..., j]
+        assert distance_between(there, exact[..., j]) < LIMIT
+        assert there.std() == pytest.approx(exact[..., j].std(), rel=0.1)
+    verdict = mintmc.diagnose(tree)
+    assert verdict.trusted, verdict
+    assert float(tree.sample_stats.data_touched.mean()) < 20_000
+
+
 MISTAKES = {
+    "control without batches": (lambda: mintmc.Leaps(control=mintmc.Taylor()), "control and batch_size must be given"),
+    "order": (
+        lambda: mintmc.Leaps(control=mintmc.Taylor(order=1), batch_size=10),
+        r"control must be Taylor\(\) of order 2",
+    ),
     "warmup": (
         lambda: mintmc.sample(UNEQUAL, mintmc.Leaps(), init=np.zeros(DIM), warmup=3),
         "warmup must be at least 30 for Leaps to fit its modes, got 3",

@@ -1,6 +1,6 @@
 """Expansions around a centre: control variates for ratios and gradients."""
 
-from mintmc.control.atlas import Atlas, atlas
+from mintmc.control.atlas import Atlas, atlas, empty_atlas
 from mintmc.control.laplace import Laplace, laplace
 from mintmc.control.target import Controlled
 from mintmc.control.taylor import ORDERS, Expansion, Taylor, each, expand, residual_gradient
@@ -14,6 +14,7 @@ __all__ = [
     "Taylor",
     "atlas",
     "each",
+    "empty_atlas",
     "expand",
     "laplace",
     "residual_gradient",

@@ -13,7 +13,7 @@ of the state, so the identities stay exact; a state far from all centres costs n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -32,6 +32,7 @@ class Atlas(NamedTuple):
     expansions: Expansion
     level: Array  # (centres,) log-likelihood of all data at each, less that at the first
     precision: Array  # (centres, d, d) of the Laplace approximations: what near is
+    is_known: Array  # (centres,) False for a place without a centre
 
     @property
     def has_levels(self) -> bool:
@@ -45,7 +46,8 @@ class Atlas(NamedTuple):
     def nearest(self, theta: Vector) -> Array:
         """The number of the nearest centre."""
         offsets = theta - self.expansions.centre
-        return jnp.einsum("ki,kij,kj->k", offsets, self.precision, offsets).argmin()
+        distance = jnp.einsum("ki,kij,kj->k", offsets, self.precision, offsets)
+        return jnp.where(self.is_known, distance, jnp.inf).argmin()
 
     def total(self, here: Vector, there: Vector) -> Scalar:
         """The sum over all rows of q_i at one state less that at the other."""
@@ -66,9 +68,25 @@ class Atlas(NamedTuple):
         return self.level[k] + expansion.total(expansion.centre, theta)
 
 
-def atlas(expansions: Sequence[Expansion], densities: Sequence[Density], shapes: Sequence[Laplace]) -> Atlas:
-    """One atlas of expansions, the densities of all data at their centres, and what is near each."""
+def atlas(
+    expansions: Sequence[Expansion], densities: Sequence[Density], shapes: Sequence[Laplace], places: int | None = None
+) -> Atlas:
+    """One atlas of expansions, the densities of all data at their centres, and what is near each.
+
+    It has so many ``places``, of which some may be left empty; None has one for each expansion.
+    """
     likelihood = np.array([float(d.likelihood) + float(d.likelihood_rest) for d in densities])
     stacked: Expansion = jax.tree.map(lambda *leaves: jnp.stack(leaves), *expansions)
     precision = jnp.stack([shape.precision for shape in shapes])
-    return Atlas(stacked, jnp.asarray(likelihood - likelihood[0], precision.dtype), precision)
+    known = jnp.ones(len(expansions), bool)
+    made = Atlas(stacked, jnp.asarray(likelihood - likelihood[0], precision.dtype), precision, known)
+    empty = (places or len(expansions)) - len(expansions)
+    padded: Atlas = jax.tree.map(lambda leaf: jnp.pad(leaf, [(0, empty)] + [(0, 0)] * (leaf.ndim - 1)), made)
+    return padded
+
+
+def empty_atlas(places: int, dim: int, dtype: Any) -> Atlas:
+    """An atlas of no centres yet."""
+    vectors, matrices = jnp.zeros((places, dim), dtype), jnp.zeros((places, dim, dim), dtype)
+    expansions = Expansion(vectors, vectors, matrices)
+    return Atlas(expansions, jnp.zeros(places, dtype), matrices, jnp.zeros(places, bool))

@@ -6,7 +6,8 @@ on the straight line from one to the other rises less than ``BARRIER`` above the
 singular models are flat to second order at their modes, and their ends lie scattered over one valley.
 
 How many modes were not seen is estimated from how many were seen once (f1) and twice (f2): Chao's f1 (f1 - 1) /
-(2 (f2 + 1)), as for species.
+(2 (f2 + 1)), as for species. Starts from one hot chain are alike, so it is asked of chains, too: how many modes did one
+chain alone, or two, lead to. The larger answer counts.
 """
 
 from __future__ import annotations
@@ -43,24 +44,37 @@ class Found(NamedTuple):
     starts: np.ndarray  # (modes,) how many starts led there
     lost: int  # starts that led nowhere
     rows_read: int
+    chains: np.ndarray | None = None  # (modes,) how many hot chains led there
 
     @property
     def unseen(self) -> float:
         """An estimate of the number of modes that no start led to."""
-        once, twice = (int((self.starts == times).sum()) for times in (1, 2))
-        return once * (once - 1) / (2 * (twice + 1))
+        by_chain = 0.0 if self.chains is None else _chao(self.chains)
+        return max(_chao(self.starts), by_chain)
+
+
+def _chao(times: np.ndarray) -> float:
+    once, twice = (int((times == number).sum()) for number in (1, 2))
+    return once * (once - 1) / (2 * (twice + 1))
 
 
 class _Valley(NamedTuple):
     theta: np.ndarray
     energy: float
     starts: int
+    chains: frozenset[int]  # from which starts came
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether it was reached twice, and not by one chain alone."""
+        return self.starts > 1 and len(self.chains) > 1
 
 
 def gather(
     flat: FlatTarget,
     starts: np.ndarray,
     *,
+    chains: np.ndarray | None = None,
     seed: int = 0,
     is_enough: bool = False,
     advance: Callable[[], Any] = lambda: None,
@@ -72,6 +86,8 @@ def gather(
     ----------
     flat, starts
         The posterior, and flat vectors.
+    chains
+        Which hot chain each start is from; None if they are independent.
     seed
         Of the part of the rows that is gone down on first.
     is_enough
@@ -86,19 +102,23 @@ def gather(
     on_part, on_all = Search(part or flat, 2**31), Search(flat, 2**31)
     valleys: list[_Valley] = []
     lost = done = 0
+    origin = np.arange(len(starts)) if chains is None else chains
     for first in range(0, len(starts), _AT_A_TIME):
         some = starts[first : first + _AT_A_TIME]
-        for end in run(lambda start: _descended(on_part, np.asarray(start, float), 1), some):
+        ends = run(lambda start: _descended(on_part, np.asarray(start, float)), some)
+        for number, end in enumerate(ends, first):
+            end = end and end._replace(chains=frozenset([int(origin[number])]))
             lost += end is None
             valleys = valleys if end is None else _joined(on_part, valleys, end)
             advance()
         done += len(some)
-        if is_enough and done >= _FEWEST and all(valley.starts > 1 for valley in valleys):
+        if is_enough and done >= _FEWEST and all(valley.is_sure for valley in valleys):
             break
     if part is not None:
         coarse, valleys = valleys, []
-        ends = run(lambda valley: _descended(on_all, valley.theta, valley.starts), coarse)
+        ends = run(lambda valley: _descended(on_all, valley.theta), coarse)
         for valley, end in zip(coarse, ends, strict=True):
+            end = end and end._replace(starts=valley.starts, chains=valley.chains)
             lost += valley.starts if end is None else 0
             valleys = valleys if end is None else _joined(on_all, valleys, end)
     highest = _TOO_HIGH * (1 + flat.dim) + min((valley.energy for valley in valleys), default=0.0)
@@ -111,10 +131,11 @@ def gather(
         np.array([valley.starts for valley in valleys], int),
         lost,
         on_all.rows_read + (on_part.rows_read if part is not None else 0),
+        None if chains is None else np.array([len(valley.chains) for valley in valleys], int),
     )
 
 
-def _descended(search: Search, start: np.ndarray, starts: int) -> _Valley | None:
+def _descended(search: Search, start: np.ndarray) -> _Valley | None:
     """Where L-BFGS leads; None if that is no state of finite density."""
     theta = jnp.asarray(start, search.best.dtype)
     try:
@@ -123,7 +144,7 @@ def _descended(search: Search, start: np.ndarray, starts: int) -> _Valley | None
         return None
     end = lbfgs(search, theta, first, _STEPS)
     energy = search.energy(end.x)
-    return _Valley(np.asarray(end.x), energy, starts) if np.isfinite(energy) else None
+    return _Valley(np.asarray(end.x), energy, 1, frozenset()) if np.isfinite(energy) else None
 
 
 def _joined(search: Search, valleys: list[_Valley], new: _Valley) -> list[_Valley]:
@@ -133,7 +154,8 @@ def _joined(search: Search, valleys: list[_Valley], new: _Valley) -> list[_Valle
         known = valleys[i]
         if _barrier(search, known, new) < BARRIER:
             lower = min(known, new, key=lambda valley: valley.energy)
-            return [*valleys[:i], lower._replace(starts=known.starts + new.starts), *valleys[i + 1 :]]
+            joined = lower._replace(starts=known.starts + new.starts, chains=known.chains | new.chains)
+            return [*valleys[:i], joined, *valleys[i + 1 :]]
     return [*valleys, new]
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from mintmc.control import Atlas, empty_atlas
 from mintmc.kernels.base import Kernel
 from mintmc.modes.fit import Moments, fit
 from mintmc.modes.label import Landscape
@@ -27,10 +28,10 @@ _LEAST_WEIGHT = 0.01
 """Shared out among all modes: none is ever without weight."""
 
 
-class _Unknown(NamedTuple):
-    """Nothing is expanded around a mode."""
+class _Charts(NamedTuple):
+    """What all chains know of the target around the modes: an Atlas, if it is controlled."""
 
-    expansion: None = None
+    expansion: Any = None
     laplace: None = None
 
 
@@ -44,13 +45,23 @@ class Survey(Centres):
     places
         The most modes that there is room for.
     seek
-        Finds the modes, given a function to call after every descent.
+        Finds the modes.
+    chart
+        Expands the target around the modes (modes, d), for moves on batches; None on all data.
     """
 
-    def __init__(self, task: Task, kernel: Kernel, places: int, seek: Callable[[Session], Found | None]):
-        self.task, self.kernel, self.places, self.seek = task, kernel, places, seek
+    def __init__(
+        self,
+        task: Task,
+        kernel: Kernel,
+        places: int,
+        seek: Callable[[Session], Found | None],
+        chart: Callable[[np.ndarray], Atlas] | None = None,
+    ):
+        self.task, self.kernel, self.places, self.seek, self.chart = task, kernel, places, seek, chart
         self._lock, dim = Lock(), task.target.dim
-        self.of_chain = [_Unknown()] * task.chains
+        charts = None if chart is None else empty_atlas(places, dim, task.target.dtype)
+        self.of_chain = [_Charts(charts)] * task.chains
         self.stage = self.known = self.lost = self.rows_read = 0
         self.unseen, self.crowded = 0.0, 0
         self.ends, self.energy = np.zeros((places, dim)), np.full(places, np.nan)
@@ -72,6 +83,9 @@ class Survey(Centres):
         self.ends[:known], self.energy[:known] = found.theta[:known], found.energy[:known]
         self.starts[:known], self.lost, self.unseen = found.starts[:known], found.lost, found.unseen
         self.rows_read += found.rows_read
+        if self.chart is not None:
+            self.of_chain = [_Charts(self.chart(self.ends[:known]))] * self.task.chains
+            self.rows_read += 2 * self.task.target.n * known
         self.stage = FOUND
 
     def pilot_steps(self, warmup: int, capacity: int) -> tuple[int, int]:
@@ -117,8 +131,9 @@ class Survey(Centres):
         return result
 
     def supplied(self, chain: int) -> dict[str, Any]:
-        """The modes."""
-        return {"modes": self.landscape}
+        """The modes, and expansions around them."""
+        charts = self.of_chain[chain].expansion
+        return {"modes": self.landscape} | ({} if charts is None else {"control": charts})
 
     def reconsider(self, states: list[Any], tunings: list[Any]) -> list[int]:
         """No chain needs another centre."""
@@ -128,11 +143,12 @@ class Survey(Centres):
         """All that it has learnt."""
         numbers = np.array([self.stage, self.known, self.lost, self.rows_read, self.crowded])
         arrays = (self.ends, self.energy, self.starts, self.visits, self.efficiency, self.leaps)
-        return numbers, np.array([self.unseen]), arrays, self.moments, self.landscape
+        return numbers, np.array([self.unseen]), arrays, self.moments, self.landscape, self.of_chain[0]
 
     def restore(self, checkpoint: Any) -> None:
         """Go on with what a checkpoint has learnt."""
-        numbers, unseen, arrays, self.moments, self.landscape = checkpoint
+        numbers, unseen, arrays, self.moments, self.landscape, charts = checkpoint
+        self.of_chain = [charts] * self.task.chains
         self.stage, self.known, self.lost, self.rows_read, self.crowded = (int(number) for number in numbers)
         self.unseen = float(unseen[0])
         self.ends, self.energy, self.starts, self.visits, self.efficiency, self.leaps = arrays

@@ -1,6 +1,6 @@
 """Hot chains that cross between modes: where descents to all of them may start.
 
-On data, MINT on small batches at several temperatures, T = n / n_eff with n_eff from 100 to 1,000 observations: one of
+On data, MINT on small batches at several temperatures, T = n / n_eff with n_eff from 30 to 1,000 observations: one of
 them crosses between modes and is not yet so hot that it leaves them. Without data, tempered Metropolis-Hastings. All of
 it takes as long as a few passes over the data.
 """
@@ -8,7 +8,7 @@ it takes as long as a few passes over the data.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,23 +18,34 @@ from mintmc.run.protocol import Session
 from mintmc.run.task import Task
 from mintmc.samplers.metropolis import MINT, MetropolisHastings
 
-_WORTH = (1000, 300, 100)
+_WORTH = (1000, 300, 100, 30)
 """Observations that the hot posteriors are worth."""
 _HOT = (10.0, 100.0, 1000.0)
 """Temperatures of a density without data."""
 _DRAWS, _THIN, _WARMUP = 400, 10, 500
 _ALPHA = 0.9
+_FEWEST_CHAINS = 4
+"""At each temperature: what only one of them finds tells of what none has found."""
 
 
-def explore(task: Task, session: Session, sampler: Any, states: int) -> np.ndarray | None:
-    """States (number, d) of hot chains from the starts of a task; None if that was interrupted.
+class Explored(NamedTuple):
+    """States of hot chains."""
+
+    states: np.ndarray  # (number, d)
+    chains: np.ndarray  # (number,) which chain each is from
+
+
+def explore(task: Task, session: Session, sampler: Any, states: int) -> Explored | None:
+    """States of hot chains from the starts of a task, and these starts; None if that was interrupted.
 
     ``sampler`` says how, None lets it choose.
     """
     samplers = [sampler] if sampler is not None else _hot_samplers(task.target)
+    chains = max(_FEWEST_CHAINS, task.chains)
+    thetas = [task.thetas[chain % task.chains] for chain in range(chains)]
     found = []
     for number, hot in enumerate(samplers):
-        own = replace(task, draws=_DRAWS, warmup=_WARMUP, thin=_THIN, seed=(task.seed + number) % 2**32)
+        own = replace(task, thetas=thetas, draws=_DRAWS, warmup=_WARMUP, thin=_THIN, seed=(task.seed + number) % 2**32)
         run = hot.plan(own)
         session.display.say(f"exploring by {run.outline}")
         run.compile(session, _DRAWS)
@@ -43,14 +54,14 @@ def explore(task: Task, session: Session, sampler: Any, states: int) -> np.ndarr
                 pass
         if session.interrupt.requested:
             return None
-        theta = run.take().draws.theta
-        found.append(theta.reshape(-1, theta.shape[-1]))
+        found += list(run.take().draws.theta)
     rng = np.random.default_rng(task.seed)
-    each = -(-states // len(found))
-    chosen = [draws[rng.choice(len(draws), min(each, len(draws)), replace=False)] for draws in found]
-    # In turn, so that the first few are from all temperatures; and where the user would begin.
-    order = [draws[i] for i in range(each) for draws in chosen if i < len(draws)]
-    return np.concatenate([np.stack([np.asarray(theta) for theta in task.thetas]), np.stack(order)])[:states]
+    order = np.stack([rng.permutation(_DRAWS) for _ in found])
+    # A state of each chain in turn, so that the first few are from all temperatures; before them the starts themselves.
+    turns = [(chain, found[chain][order[chain, turn]]) for turn in range(_DRAWS) for chain in range(len(found))]
+    starts = [(-1 - chain, np.asarray(theta)) for chain, theta in enumerate(task.thetas)]
+    chosen = [*starts, *turns][:states]
+    return Explored(np.stack([state for _, state in chosen]), np.array([chain for chain, _ in chosen]))
 
 
 def flat_draws(tree: Any, target: FlatTarget) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from typing import Any
 
 import jax
@@ -10,7 +11,9 @@ import numpy as np
 
 from mintmc import check
 from mintmc.acceptance.exact import Exact
+from mintmc.acceptance.minibatch import Common
 from mintmc.compiled import ByContent
+from mintmc.control import Atlas, Controlled, Taylor, atlas, expand, laplace
 from mintmc.energy import Tempered
 from mintmc.kernels.leap import LeapKernel
 from mintmc.kernels.metropolis import MetropolisKernel
@@ -24,8 +27,8 @@ from mintmc.run.protocol import Sampler, Session
 from mintmc.run.sample import check_sampler
 from mintmc.run.survey import Survey
 from mintmc.run.task import Task
-from mintmc.samplers.base import check_proposal_fits, check_settings, on_vectors, start_temperature
-from mintmc.samplers.control import check_without_laplace
+from mintmc.samplers.base import check_has_data, check_proposal_fits, check_settings, on_vectors, start_temperature
+from mintmc.samplers.control import check_control, check_control_fits, check_without_laplace
 from mintmc.samplers.explore import explore
 
 LEAST_WARMUP = 30
@@ -55,6 +58,10 @@ class Leaps(ByContent, Sampler):
         The most modes that there is room for.
     independent
         Leap to a fresh place within the other mode instead of the same one.
+    control, batch_size
+        A ``Taylor`` of order 2, and rows a step: moves and leaps are decided on batches that estimate only what is left
+        of every row beside its expansion around the nearest mode, with the penalty. For modes that are regular (curved
+        in all directions): a step then costs the same at any n. None decides on all data.
 
     Examples
     --------
@@ -75,6 +82,8 @@ class Leaps(ByContent, Sampler):
     starts: int = 512
     places: int = 64
     independent: bool = False
+    control: Taylor | None = None
+    batch_size: int | None = None
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -83,6 +92,15 @@ class Leaps(ByContent, Sampler):
         check.flag("independent", self.independent)
         if self.explore is not None:
             check_sampler(self.explore)
+        if (self.control is None) != (self.batch_size is None):
+            raise ValueError("control and batch_size must be given together, got one of them")
+        if self.control is not None:
+            check_control(self)
+            check.integer("batch_size", self.batch_size, 2)
+            if self.control.order != 2 or self.control.centre is not None:
+                raise ValueError(
+                    f"control must be Taylor() of order 2, around the modes that are found, got {self.control}"
+                )
 
     def check(self, posterior: Posterior, params: Params) -> None:
         """Refuse settings that do not fit the posterior or its parameters."""
@@ -91,6 +109,10 @@ class Leaps(ByContent, Sampler):
         check_proposal_fits(self.proposal, posterior, params)
         if self.explore is not None:
             self.explore.check(posterior, params)
+        if self.control is not None:
+            check_has_data(posterior)
+            check.integer("batch_size", self.batch_size, 2, posterior.n, "n")
+            check_control_fits(self.control, self.proposal, posterior, params)
         for number, mode in enumerate(self._given(params)):
             flatten(mode, f"modes[{number}]")
             check_alike(f"modes[{number}]", mode, params)
@@ -104,30 +126,38 @@ class Leaps(ByContent, Sampler):
         if task.warmup < LEAST_WARMUP:
             raise ValueError(f"warmup must be at least {LEAST_WARMUP} for Leaps to fit its modes, got {task.warmup}")
         kernel = self.kernel(task.target)
-        survey = Survey(task, kernel, self.places, lambda session: self._seek(task, session))
+        chart = None if self.control is None else partial(_charted, task, self.places)
+        survey = Survey(task, kernel, self.places, lambda session: self._seek(task, session), chart)
         watcher = LeapWatcher(survey, task.chains, task.target.unravel)
-        return LeapRun(task, kernel, type(self).__name__, batching="none", watcher=watcher, centres=survey)
+        batching = "none" if self.control is None else "shuffled"
+        return LeapRun(task, kernel, type(self).__name__, batching=batching, watcher=watcher, centres=survey)
 
     def kernel(self, target: FlatTarget) -> LeapKernel:
         """The kernel of one chain."""
-        tempered = Tempered(target.model, 1.0)
         proposal = on_vectors(self.proposal, target)
-        local = MetropolisKernel(tempered, proposal, Exact(), target.n, target.dim, target.dtype)
+        if self.control is None:
+            local = MetropolisKernel(Tempered(target.model, 1.0), proposal, Exact(), target.n, target.dim, target.dtype)
+        else:
+            size = self.batch_size or target.n
+            tempered = Controlled(target.model, 1.0)
+            local = MetropolisKernel(tempered, proposal, Common(True), size, target.dim, target.dtype)
         return LeapKernel(local, self.independent)
 
     def _seek(self, task: Task, session: Session) -> Found | None:
         given = self._given(task.example)
+        chains = None
         if given:
             starts = np.stack([np.asarray(flatten(mode, "modes")[0]) for mode in given])
         else:
-            states = explore(task, session, self.explore, self.starts)
-            if states is None:
+            explored = explore(task, session, self.explore, self.starts)
+            if explored is None:
                 return None
-            starts = states
+            starts, chains = explored
         phase = session.display.phase("descents", len(starts))
         return gather(
             task.target,
             starts,
+            chains=chains,
             seed=task.seed,
             is_enough=not given,
             advance=lambda: session.display.advance(phase, 1),
@@ -143,3 +173,18 @@ class Leaps(ByContent, Sampler):
             return list(listed)
         stacked = jax.tree.leaves(listed)
         return [jax.tree.map(lambda leaf, i=i: leaf[i], listed) for i in range(len(stacked[0]))]
+
+
+def _charted(task: Task, places: int, ends: np.ndarray) -> Atlas:
+    """Expansions around the modes."""
+    flat = task.target
+    tempered = Tempered(flat.model, 1.0)
+    program = flat.compiled(("expand", 2), lambda: jax.jit(lambda at, rows: expand(flat.model, at, rows, 2)))
+    centres = [jax.numpy.asarray(end, flat.dtype) for end in ends]
+    expansions = [jax.block_until_ready(program(centre, flat.posterior.rows)) for centre in centres]
+    task.check_reads()
+    shapes = [laplace(tempered, expansion, is_peak=False) for expansion in expansions]
+    if any(shape is None for shape in shapes):
+        raise ValueError("control needs a log_likelihood with finite second derivatives at its modes, got others")
+    densities = [flat.posterior.density(flat.unravel(centre)) for centre in centres]
+    return atlas(expansions, densities, [shape for shape in shapes if shape is not None], places)

@@ -133,7 +133,7 @@ def find_modes(
         hot = explored(task, Session(pool, display, interrupt), explore, starts)
         if hot is None:
             raise KeyboardInterrupt("interrupted: no modes were found yet")
-        found = gather(target, hot, seed=seed, is_enough=True, pool=pool)
+        found = gather(target, hot.states, chains=hot.chains, seed=seed, is_enough=True, pool=pool)
     return _table(found, target)
 
 
