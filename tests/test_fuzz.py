@@ -71,9 +71,15 @@ def with_centre(centre, order, batch_size, temperature):
     return run(POSTERIOR, mintmc.MINT(batch_size, temperature=temperature, control=control))
 
 
-def run(posterior, sampler=None, init=0.0, **settings):
+def with_modes(modes, explore, starts, places, batch_size):
+    control = None if batch_size is None else mintmc.Taylor()
+    settings = {"modes": modes, "explore": explore, "starts": starts, "places": places, "batch_size": batch_size}
+    return run(POSTERIOR, mintmc.Leaps(control=control, **settings), warmup=30)
+
+
+def run(posterior, sampler=None, init=0.0, warmup=3, **settings):
     sampler = sampler or mintmc.MINT(batch_size=10, alpha=0.5)
-    return mintmc.sample(posterior, sampler, init=init, draws=3, warmup=3, chains=1, progress=False, **settings)
+    return mintmc.sample(posterior, sampler, init=init, draws=3, warmup=warmup, chains=1, progress=False, **settings)
 
 
 POSTERIOR = mintmc.Posterior(log_likelihood, X)
@@ -99,6 +105,7 @@ GOOD = {
     "Ladder.mint": (mintmc.Ladder.mint, {"n": N, "smallest_batch": 10, "growth": 1.4, "alpha": 0.9}),
     "Ladder.geometric": (mintmc.Ladder.geometric, {"hottest": 9, "rungs": 3}),
     "Langevin": (mintmc.Langevin, {}),
+    "Leaps": (mintmc.Leaps, {}),
     "MetropolisHastings": (mintmc.MetropolisHastings, {}),
     "ParallelTempering": (mintmc.ParallelTempering, {"ladder": LADDER}),
     "PerChain": (
@@ -124,6 +131,7 @@ GOOD = {
     "TunaMH": (mintmc.TunaMH, {"scales": np.ones(N)}),
     "TunaMH.logistic": (mintmc.TunaMH.logistic, {"x": X2}),
     "find_mode": (mintmc.find_mode, {"posterior": POSTERIOR, "init": 0.0}),
+    "find_modes": (mintmc.find_modes, {"posterior": POSTERIOR, "init": 0.0}),
     "logistic_bound": (mintmc.logistic_bound, {"x": X2}),
     "logistic_remainder": (mintmc.logistic_remainder, {"x": X2}),
     "relative_variance": (mintmc.relative_variance, {"weights": [0.5, 0.5]}),
@@ -147,6 +155,7 @@ GOOD = {
         {"reference": None, "feed": None, "steps": None, "rings": [1.0], "capacity": 10, "jump_probability": 0.1},
     ),
     "a centre": (with_centre, {"centre": None, "order": 2, "batch_size": 10, "temperature": 1.0}),
+    "leaps": (with_modes, {"modes": None, "explore": None, "starts": 10, "places": 3, "batch_size": None}),
     "a preconditioner": (with_preconditioner, {"preconditioner": None, "step_size": 0.1}),
 }
 
@@ -174,6 +183,7 @@ def calls(tmp_path_factory):
         "resume": (mintmc.resume, {"path": store, "posterior": normal, "progress": False}),
         "audit_rung": (mintmc.audit_rung, {"posterior": normal, "tree": tree, "rung": 1, "init": 0.0}),
         "diagnose": (mintmc.diagnose, {"tree": tree}),
+        "log_evidence": (mintmc.log_evidence, {"tree": tree}),
         "mode_weights": (mintmc.mode_weights, {"tree": tree, "label": lambda x: x > 0}),
         "plot_ladder": (mintmc.plot_ladder, {"tree": tree}),
     }
@@ -189,6 +199,7 @@ def reached(monkeypatch, tmp_path):
 
     monkeypatch.setattr(mintmc.run.driver.Driver, "drive", reach)
     monkeypatch.setattr(mintmc.study.normality, "Uniform", reach)
+    monkeypatch.setattr("mintmc.study.find_modes.explored", reach)
     monkeypatch.chdir(tmp_path)
 
 

@@ -81,6 +81,6 @@ DENSITY = mintmc.Posterior.from_density(lambda x: -0.5 * x**2)
 MISTAKES = {
     "posterior": (lambda: mintmc.find_modes(3, init=0.0), TypeError, "posterior must be a mintmc.Posterior"),
     "starts": (lambda: mintmc.find_modes(DENSITY, init=0.0, starts=0), "starts must be at least 1, got 0"),
-    "explore": (lambda: mintmc.find_modes(DENSITY, init=0.0, explore=3), TypeError, "sampler must be"),
+    "explore": (lambda: mintmc.find_modes(DENSITY, init=0.0, explore=3), TypeError, "explore must be a mintmc sampler"),
 }
 test_a_mistake_is_refused = each_refused(MISTAKES)

@@ -173,7 +173,7 @@ MISTAKES = {
         r"modes\[0\] must have the form of init",
     ),
     "places": (lambda: mintmc.Leaps(places=0), "places must be at least 1, got 0"),
-    "explore": (lambda: mintmc.Leaps(explore=3), TypeError, "sampler must be"),
+    "explore": (lambda: mintmc.Leaps(explore=3), TypeError, "explore must be a mintmc sampler"),
     "laplace": (
         lambda: mintmc.sample(UNEQUAL, mintmc.Leaps(mintmc.Autoregressive()), init=np.zeros(DIM)),
         "preconditioner must be",

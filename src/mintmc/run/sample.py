@@ -193,12 +193,12 @@ def resume(
     return sample(posterior, sampler, init=init, draws=wanted, out=path, progress=progress, audit=audit, **shared)
 
 
-def check_sampler(sampler: Any) -> None:
+def check_sampler(sampler: Any, name: str = "sampler") -> None:
     """Refuse what is no sampler."""
     what = "a mintmc sampler such as MINT(...)"
-    check.instance("sampler", sampler, object, what)
-    if not all(callable(getattr(sampler, name, None)) for name in _PARTS):
-        raise TypeError(f"sampler must be {what}, got {check.shown(sampler)}")
+    check.instance(name, sampler, object, what)
+    if not all(callable(getattr(sampler, part, None)) for part in _PARTS):
+        raise TypeError(f"{name} must be {what}, got {check.shown(sampler)}")
 
 
 def record_of_run(path: Path) -> dict[str, Any]:

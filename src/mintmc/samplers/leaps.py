@@ -91,16 +91,19 @@ class Leaps(ByContent, Sampler):
         check.integer("places", self.places, 1, most=_MOST_PLACES)
         check.flag("independent", self.independent)
         if self.explore is not None:
-            check_sampler(self.explore)
-        if (self.control is None) != (self.batch_size is None):
-            raise ValueError("control and batch_size must be given together, got one of them")
+            check_sampler(self.explore, "explore")
         if self.control is not None:
             check_control(self)
+        if self.batch_size is not None:
             check.integer("batch_size", self.batch_size, 2)
-            if self.control.order != 2 or self.control.centre is not None:
-                raise ValueError(
-                    f"control must be Taylor() of order 2, around the modes that are found, got {self.control}"
-                )
+        if (self.control is None) != (self.batch_size is None):
+            raise ValueError(
+                f"control and batch_size must be given together, got {check.shown(self.control)} and {self.batch_size}"
+            )
+        if self.control is not None and (self.control.order != 2 or self.control.centre is not None):
+            raise ValueError(
+                f"control must be Taylor() of order 2, around the modes that are found, got {check.shown(self.control)}"
+            )
 
     def check(self, posterior: Posterior, params: Params) -> None:
         """Refuse settings that do not fit the posterior or its parameters."""
@@ -113,7 +116,7 @@ class Leaps(ByContent, Sampler):
             check_has_data(posterior)
             check.integer("batch_size", self.batch_size, 2, posterior.n, "n")
             check_control_fits(self.control, self.proposal, posterior, params)
-        for number, mode in enumerate(self._given(params)):
+        for number, mode in enumerate(self._given()):
             flatten(mode, f"modes[{number}]")
             check_alike(f"modes[{number}]", mode, params)
 
@@ -144,7 +147,7 @@ class Leaps(ByContent, Sampler):
         return LeapKernel(local, self.independent)
 
     def _seek(self, task: Task, session: Session) -> Found | None:
-        given = self._given(task.example)
+        given = self._given()
         chains = None
         if given:
             starts = np.stack([np.asarray(flatten(mode, "modes")[0]) for mode in given])
@@ -164,15 +167,19 @@ class Leaps(ByContent, Sampler):
             pool=session.pool,
         )
 
-    def _given(self, params: Params) -> list[Any]:
+    def _given(self) -> list[Any]:
         """The modes that the user gave."""
         if self.modes is None:
             return []
         listed = getattr(self.modes, "params", self.modes)
-        if isinstance(listed, (list, tuple)):
+        if isinstance(listed, (list, tuple)) and listed:
             return list(listed)
-        stacked = jax.tree.leaves(listed)
-        return [jax.tree.map(lambda leaf, i=i: leaf[i], listed) for i in range(len(stacked[0]))]
+        lengths = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(listed)}
+        if len(lengths) != 1 or () in lengths or (0,) in lengths:
+            wanted = "a list of params, or what find_modes returned"
+            raise TypeError(f"modes must be {wanted}, got {check.shown(self.modes)}")
+        ((count,),) = lengths
+        return [jax.tree.map(lambda leaf, i=i: leaf[i], listed) for i in range(count)]
 
 
 def _charted(task: Task, places: int, ends: np.ndarray) -> Atlas:

@@ -126,7 +126,7 @@ def find_modes(
         with workers(cores(_SHOWN)) as pool:
             return _table(gather(target, states, seed=seed, is_enough=True, pool=pool), target)
     if explore is not None:
-        check_sampler(explore)
+        check_sampler(explore, "explore")
         explore.check(posterior, example)
     task = Task(target, thetas, example, seed, draws=0, warmup=0, thin=1)
     with Interrupt() as interrupt, workers(cores(_SHOWN)) as pool, Display(False) as display:
