@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from mintmc.control import atlas
-from mintmc.control.laplace import laplace
+from mintmc.control import Atlas, Expansion, atlas, laplace
+from mintmc.energy import Tempered
+from mintmc.posterior import FlatTarget
 from mintmc.run.task import Task
 from mintmc.samplers.centred import Centre, Centred, Plan
 
@@ -54,12 +55,15 @@ class Charted(Centred):
                 kept.append(centre)
         return kept
 
-    def _joined(self) -> Any:
-        """The atlas; what was no peak gets the shape of one, to tell what is near."""
-        flat, target = self.task.target, self.plan.target
-        shapes = [centre.laplace or laplace(target, centre.expansion, is_peak=False) for centre in self.modes]
-        if any(shape is None for shape in shapes):
-            raise ValueError("control needs a log_likelihood with finite second derivatives at its modes, got others")
-        densities = [flat.posterior.density(flat.unravel(centre.expansion.centre)) for centre in self.modes]
-        self.rows_read += flat.n * len(self.modes)
-        return atlas([centre.expansion for centre in self.modes], densities, [s for s in shapes if s is not None])
+    def _joined(self) -> Atlas:
+        self.rows_read += self.task.target.n * len(self.modes)
+        return joined(self.task.target, self.plan.target, [centre.expansion for centre in self.modes])
+
+
+def joined(flat: FlatTarget, target: Tempered, expansions: list[Expansion], places: int | None = None) -> Atlas:
+    """One atlas of expansions; what is no peak gets the shape of one, to tell what is near."""
+    shapes = [laplace(target, expansion, is_peak=False) for expansion in expansions]
+    if any(shape is None for shape in shapes):
+        raise ValueError("control needs a log_likelihood with finite second derivatives at its modes, got others")
+    densities = [flat.posterior.density(flat.unravel(expansion.centre)) for expansion in expansions]
+    return atlas(expansions, densities, [shape for shape in shapes if shape is not None], places)

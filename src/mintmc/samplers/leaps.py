@@ -7,13 +7,14 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from mintmc import check
 from mintmc.acceptance.exact import Exact
 from mintmc.acceptance.minibatch import Common
 from mintmc.compiled import ByContent
-from mintmc.control import Atlas, Controlled, Taylor, atlas, expand, laplace
+from mintmc.control import Atlas, Controlled, Taylor, expand
 from mintmc.energy import Tempered
 from mintmc.kernels.leap import LeapKernel
 from mintmc.kernels.metropolis import MetropolisKernel
@@ -28,6 +29,7 @@ from mintmc.run.sample import check_sampler
 from mintmc.run.survey import Survey
 from mintmc.run.task import Task
 from mintmc.samplers.base import check_has_data, check_proposal_fits, check_settings, on_vectors, start_temperature
+from mintmc.samplers.charted import joined
 from mintmc.samplers.control import check_control, check_control_fits, check_without_laplace
 from mintmc.samplers.explore import explore
 
@@ -185,13 +187,8 @@ class Leaps(ByContent, Sampler):
 def _charted(task: Task, places: int, ends: np.ndarray) -> Atlas:
     """Expansions around the modes."""
     flat = task.target
-    tempered = Tempered(flat.model, 1.0)
     program = flat.compiled(("expand", 2), lambda: jax.jit(lambda at, rows: expand(flat.model, at, rows, 2)))
-    centres = [jax.numpy.asarray(end, flat.dtype) for end in ends]
+    centres = [jnp.asarray(end, flat.dtype) for end in ends]
     expansions = [jax.block_until_ready(program(centre, flat.posterior.rows)) for centre in centres]
     task.check_reads()
-    shapes = [laplace(tempered, expansion, is_peak=False) for expansion in expansions]
-    if any(shape is None for shape in shapes):
-        raise ValueError("control needs a log_likelihood with finite second derivatives at its modes, got others")
-    densities = [flat.posterior.density(flat.unravel(centre)) for centre in centres]
-    return atlas(expansions, densities, [shape for shape in shapes if shape is not None], places)
+    return joined(flat, Tempered(flat.model, 1.0), expansions, places)
