@@ -45,7 +45,7 @@ _STARTS = 2**20
 class Centre(NamedTuple):
     """What a chain knows of the target around its centre."""
 
-    expansion: Any  # an Expansion, or an Atlas of several
+    expansion: Expansion
     laplace: Laplace | None
 
 

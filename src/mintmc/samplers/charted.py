@@ -30,7 +30,8 @@ class Charted(Centred):
         self.rows_read, self.passes, self.gradient = 0, 0.0, float("nan")
         self.recentred, self.not_found = 0, 0
         self.modes = self._distinct(self._find(task))
-        self.of_chain = [Centre(self._joined(), None)] * task.chains
+        charts: Any = self._joined()  # which serves wherever one expansion does
+        self.of_chain = [Centre(charts, None)] * task.chains
         self.kernel = plan.kernel(plan.batch_size)
 
     def reconsider(self, states: list[Any], tunings: list[Any]) -> list[int]:
