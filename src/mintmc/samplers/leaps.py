@@ -130,6 +130,10 @@ class Leaps(ByContent, Sampler):
         """Chains that find the modes first."""
         if task.warmup < LEAST_WARMUP:
             raise ValueError(f"warmup must be at least {LEAST_WARMUP} for Leaps to fit its modes, got {task.warmup}")
+        if task.parts > 1:
+            raise ValueError(
+                f"processes must be 1 for Leaps, whose chains share what they know of the modes, got {task.parts}"
+            )
         kernel = self.kernel(task.target)
         chart = None if self.control is None else partial(_charted, task, self.places)
         survey = Survey(task, kernel, self.places, lambda session: self._seek(task, session), chart)
