@@ -114,7 +114,8 @@ class RegressionBounds(ByContent):
     @classmethod
     def student_t(cls, x: Any, degrees: float, scale: float = 1.0, published: bool = False) -> RegressionBounds:
         """For y_i - x_i'theta of Student's t distribution with so many ``degrees`` of freedom, times ``scale``."""
-        nu, s = check.number("degrees", degrees, 0), check.number("scale", scale, 0)
+        nu = check.number("degrees", degrees, *_SENSIBLE, closed=(True, True))
+        s = check.number("scale", scale, *_SENSIBLE, closed=(True, True))
         third = (nu + 1) * (3 + 2 * 2**0.5) / (4 * nu**1.5 * s**3)
         return cls(x, (nu + 1) / (2 * nu**0.5 * s), (nu + 1) / (nu * s**2), third, published)
 
@@ -156,7 +157,7 @@ class RegressionBounds(ByContent):
         # Of columns scaled to one length, so that none is lost in the rounding of another.
         scale = _root(np.diagonal(curvature))
         values, vectors = np.linalg.eigh(curvature / np.outer(scale, scale))
-        root = np.sqrt(np.maximum(values, _FLATTEST * values.max()))
+        root = np.sqrt(np.maximum(values, _FLATTEST * (values.max() or 1.0)))  # rows may all be 0
         return scale[:, None] * (vectors * root), (vectors / root) / scale[:, None]
 
     @cached_property
@@ -224,6 +225,8 @@ def row_norms(x: np.ndarray) -> np.ndarray:
 
 
 _DERIVATIVES = ("first", "second", "third")
+_SENSIBLE = (1e-9, 1e9)
+"""Beyond these, powers of a number are no longer float32."""
 
 
 def _smallest(order: int, dd: Array, ss: Array, ds: Array) -> Array:

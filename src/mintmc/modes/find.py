@@ -82,7 +82,7 @@ def find_mode(
     init
         Params to start from.
     tolerance
-        Distance to the mode at which to end, in posterior standard deviations, below 1.
+        Distance to the mode at which to end, in posterior standard deviations, at most 0.5.
     max_passes
         Passes over all data after which to give up, with an error.
     seed
@@ -98,7 +98,7 @@ def find_mode(
     (True, 0.004)
     """
     check.instance("posterior", posterior, Posterior, "a mintmc.Posterior")
-    check.number("tolerance", tolerance, 0, 1)
+    check.number("tolerance", tolerance, 1e-9, 0.5, closed=(True, True))
     check.integer("max_passes", max_passes, 1)
     check.integer("seed", seed, 0, 2**32 - 1)
     theta, _ = flatten(init, "init")

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from mintmc import check
 from mintmc.compiled import identity
 from mintmc.control import Controlled, Expansion, Laplace, Taylor, expand, laplace
 from mintmc.control.choose import COMFORTABLE, FEWEST, ROWS_LOOKED_AT, Look, Residuals
@@ -213,8 +214,8 @@ class Centred(Centres):
         self.gradient = float(np.sqrt(np.mean((np.asarray(centre.laplace.factor, float).T @ gradient) ** 2)))
         if self.gradient > FAR:
             raise ValueError(
-                f"control.centre must lie within {FAR:g} standard deviations of a mode (None finds it), got one about "
-                f"{self.gradient:.3g} away"
+                f"control.centre must lie within {FAR:g} standard deviations of a mode (None finds it), got "
+                f"{check.shown(np.asarray(at).tolist())}, about {self.gradient:.3g} away"
             )
         return centre
 

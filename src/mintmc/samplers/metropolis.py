@@ -28,6 +28,9 @@ from mintmc.samplers.base import (
 )
 from mintmc.samplers.control import check_control, check_control_fits, default_proposal
 
+_HOTTEST = 1e30
+"""Beyond it curvatures over T are no longer float32."""
+
 
 @dataclass(frozen=True)
 class MetropolisHastings(KernelSampler):
@@ -167,6 +170,8 @@ class MINT(KernelSampler):
         if self.temperature is not None:
             # At n/m and below only control variates help: see ``check``.
             check.number("temperature", self.temperature, 1, closed=(self.control is not None, False))
+            if self.control is not None and self.temperature > _HOTTEST:
+                raise ValueError(f"temperature must be at most {_HOTTEST:g} with control, got {self.temperature:g}")
         check.choice("estimator", self.estimator, tuple(ESTIMATORS))
         check.flag("penalty", self.penalty)
         check.choice("temper", self.temper, TEMPERS)
