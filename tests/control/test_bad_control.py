@@ -59,7 +59,7 @@ def without_second_derivatives(theta, x):
 RUNS = {
     "control.centre must have the form of init": lambda: run(controlled(control=mintmc.Taylor(np.zeros(2)))),
     "control.centre must be finite, got": lambda: run(controlled(control=mintmc.Taylor(np.array([np.nan])))),
-    "control.centre must lie within 10 standard deviations of a mode .None finds it., got one about": lambda: run(
+    "control.centre must lie within 10 standard deviations of a mode .None finds it., got": lambda: run(
         controlled(control=mintmc.Taylor(np.array([3.0])))
     ),
     "batch_size must be in .1, n=500., got 501": lambda: run(controlled(batch_size=501)),

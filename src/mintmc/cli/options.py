@@ -139,7 +139,8 @@ def build_sampler(name: str, settings: dict[str, Any]) -> Any:
     unknown = set(rest) - set(own)
     if unknown:
         raise ValueError(f"{name} must have settings {', '.join(_known(own))}, got {', '.join(sorted(unknown))}")
-    if {"control", "batch_size"} <= set(own) and "control" not in parts and "batch_size" not in rest:
+    is_of_batches = next(iter(own)) == "batch_size"  # which may be left out only where control lets it choose
+    if "control" in own and is_of_batches and "control" not in parts and "batch_size" not in rest:
         raise ValueError(f"{name} needs --batch-size")
     needed = [f.name for f in own.values() if f.default is MISSING and f.default_factory is MISSING]
     if missing := [each for each in needed if each not in parts and each not in rest]:

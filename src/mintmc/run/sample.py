@@ -32,7 +32,7 @@ from mintmc.store.run_store import is_new, open_run, read_record, verify
 if TYPE_CHECKING:
     from xarray import DataTree
 
-_MOST_CHAINS = 2**16
+MOST_CHAINS = 2**16
 """Far more than anyone could run."""
 _PARTS = ("check", "target_temperature", "start_temperature", "plan")
 
@@ -105,7 +105,7 @@ def sample(
     """
     draws = check.integer("draws", draws, 1)
     warmup = check.integer("warmup", warmup, 0, most=check.LARGEST_COUNT)
-    chains = check.integer("chains", chains, 1, most=_MOST_CHAINS)
+    chains = check.integer("chains", chains, 1, most=MOST_CHAINS)
     thin = check.integer("thin", thin, 1)
     seed = check.integer("seed", seed, 0, 2**32 - 1)
     check.integer("draws * thin", draws * thin, 1, most=check.LARGEST_COUNT)

@@ -177,15 +177,13 @@ class Leaps(ByContent, Sampler):
         """The modes that the user gave."""
         if self.modes is None:
             return []
-        listed = getattr(self.modes, "params", self.modes)
-        if isinstance(listed, (list, tuple)) and listed:
-            return list(listed)
-        lengths = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(listed)}
-        if len(lengths) != 1 or () in lengths or (0,) in lengths:
+        if isinstance(self.modes, (list, tuple)) and self.modes:
+            return list(self.modes)
+        as_list = getattr(type(self.modes), "as_list", None)
+        if as_list is None:
             wanted = "a list of params, or what find_modes returned"
             raise TypeError(f"modes must be {wanted}, got {check.shown(self.modes)}")
-        ((count,),) = lengths
-        return [jax.tree.map(lambda leaf, i=i: leaf[i], listed) for i in range(count)]
+        return list(as_list(self.modes))
 
 
 def _charted(task: Task, places: int, ends: np.ndarray) -> Atlas:

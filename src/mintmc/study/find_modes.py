@@ -18,7 +18,7 @@ from mintmc.run.interrupt import Interrupt
 from mintmc.run.keys import Purpose, key_of
 from mintmc.run.progress import Display
 from mintmc.run.protocol import Session
-from mintmc.run.sample import check_sampler
+from mintmc.run.sample import MOST_CHAINS, check_sampler
 from mintmc.run.task import Task
 from mintmc.run.workers import cores, workers
 from mintmc.samplers.base import check_differentiable
@@ -60,6 +60,10 @@ class Modes:
         if len(self) > _SHOWN:
             lines.append(f"   ... {len(self) - _SHOWN} more")
         return "\n".join(lines)
+
+    def as_list(self) -> list[Params]:
+        """The params of each mode."""
+        return [jax.tree.map(lambda leaf, j=j: leaf[j], self.params) for j in range(len(self))]
 
     def to_dataset(self) -> xarray.Dataset:
         """The same as a dataset, to store or to plot."""
@@ -114,7 +118,7 @@ def find_modes(
     ([-9.0, 9.0], 0.0)
     """
     check.instance("posterior", posterior, Posterior, "a mintmc.Posterior")
-    starts, chains = check.integer("starts", starts, 1), check.integer("chains", chains, 1)
+    starts, chains = check.integer("starts", starts, 1), check.integer("chains", chains, 1, most=MOST_CHAINS)
     seed = check.integer("seed", seed, 0, 2**32 - 1)
     thetas, example = initial_states(init, chains, key_of(seed, Purpose.init))
     flatten(example, "init")
