@@ -188,7 +188,9 @@ def _page(scale: str, trees: Any, draws: Any, truth: Any, hits: Any, rivals: Any
     page = Page("tied-means", scale, "Gaussian mixture with tied means (section 4.1, Figure 1)")
     for name, counts in hits.items():
         ratio, error = (values[-1] for values in pooled_ratio(counts))
-        page.claim("ratio of the modes", LABELS[name], "1.00", f"{ratio:.3f} ± {error:.3f}", z=(ratio - 1) / error)
+        # Runs that are so short that one mode was never visited have no error to tell it by.
+        z = (ratio - 1) / error if error > 0 else None
+        page.claim("ratio of the modes", LABELS[name], "1.00", f"{ratio:.3f} ± {error:.3f}", z=z)
         own = counts[0, :, -1] / np.maximum(counts[1, :, -1], 1)
         measured = f"{own.mean():.3f} ± {own.std(ddof=1) / np.sqrt(RUNS):.3f}"
         page.claim("the same, as mean of the runs' own ratios", LABELS[name], "1.00", measured)
