@@ -107,6 +107,9 @@ def test_modes_that_are_given_are_not_sought(tree):
     given = mintmc.sample(UNEQUAL, mintmc.Leaps(modes=known), init=STARTS, **SETTINGS)
     assert distance(given.posterior.theta.values[..., 0] > 0, WEIGHT) < LIMIT
     np.testing.assert_array_equal(given["modes"].starts, [1, 1])
+    verdict = mintmc.diagnose(given)
+    assert not any("not seen" in warning for warning in verdict.warnings)  # a list is no sample of the modes
+    assert any("the modes were given" in note for note in verdict.notes)
 
 
 @pytest.mark.slow

@@ -45,10 +45,13 @@ class Found(NamedTuple):
     lost: int  # starts that led nowhere
     rows_read: int
     chains: np.ndarray | None = None  # (modes,) how many hot chains led there
+    is_sample: bool = True  # whether starts came from hot chains, and not from somebody who knew where to begin
 
     @property
     def unseen(self) -> float:
-        """An estimate of the number of modes that no start led to."""
+        """An estimate of the number of modes that no start led to; NaN if the starts are no sample."""
+        if not self.is_sample:
+            return float("nan")
         by_chain = 0.0 if self.chains is None else _chao(self.chains)
         return max(_chao(self.starts), by_chain)
 
@@ -122,6 +125,7 @@ def gather(
             lost += valley.starts if end is None else 0
             valleys = valleys if end is None else _joined(on_all, valleys, end)
     highest = _TOO_HIGH * (1 + flat.dim) + min((valley.energy for valley in valleys), default=0.0)
+    lost += sum(valley.starts for valley in valleys if not valley.energy < highest)
     valleys = [valley for valley in valleys if valley.energy < highest]
     valleys.sort(key=lambda valley: valley.energy)
     dim = flat.dim
@@ -152,18 +156,15 @@ def _joined(search: Search, valleys: list[_Valley], new: _Valley) -> list[_Valle
     order = np.argsort([np.linalg.norm(valley.theta - new.theta) for valley in valleys])[:_NEAREST]
     for i in order:
         known = valleys[i]
-        if _barrier(search, known, new) < BARRIER:
+        if _is_one_valley(search, known, new):
             lower = min(known, new, key=lambda valley: valley.energy)
             joined = lower._replace(starts=known.starts + new.starts, chains=known.chains | new.chains)
             return [*valleys[:i], joined, *valleys[i + 1 :]]
     return [*valleys, new]
 
 
-def _barrier(search: Search, one: _Valley, other: _Valley) -> float:
-    """How far the energy rises on the way from the higher of two ends to the other."""
-    highest = max(one.energy, other.energy)
-    for share in (np.arange(_BETWEEN) + 1) / (_BETWEEN + 1):
-        rise = search.energy((1 - share) * one.theta + share * other.theta) - highest
-        if not rise < BARRIER:
-            return float("inf")
-    return 0.0
+def _is_one_valley(search: Search, one: _Valley, other: _Valley) -> bool:
+    """Whether no barrier stands between two ends."""
+    highest = BARRIER + max(one.energy, other.energy)
+    shares = (np.arange(_BETWEEN) + 1) / (_BETWEEN + 1)
+    return all(search.energy((1 - share) * one.theta + share * other.theta) < highest for share in shares)

@@ -21,9 +21,10 @@ def leap_numbers(tree: Any) -> dict[str, float]:
     """What there is to judge."""
     stats, modes = tree["sample_stats"], tree["modes"]
     rates = stats["leap_rate"].values
+    unseen = float(tree.attrs["modes_unseen"])
     return {
         "modes": modes.sizes["mode"],
-        "modes_unseen": float(tree.attrs["modes_unseen"]),
+        **({} if np.isnan(unseen) else {"modes_unseen": unseen}),
         "leap_acceptance": float(rates.mean()) if modes.sizes["mode"] > 1 else 0.0,
     }
 
@@ -31,7 +32,7 @@ def leap_numbers(tree: Any) -> dict[str, float]:
 def leap_warnings(tree: Any) -> Iterator[str]:
     """What speaks against the run."""
     numbers = leap_numbers(tree)
-    if numbers["modes_unseen"] > MAX_UNSEEN:
+    if numbers.get("modes_unseen", 0.0) > MAX_UNSEEN:
         once = int((tree["modes"]["starts"].values == 1).sum())
         yield (
             f"about {numbers['modes_unseen']:.1f} modes were not seen ({once} of {numbers['modes']} were reached only "
@@ -66,7 +67,9 @@ def leap_warnings(tree: Any) -> Iterator[str]:
 
 def leap_notes(tree: Any) -> Iterator[str]:
     """What it cannot know."""
-    if tree["modes"].sizes["mode"] == 1:
+    if np.isnan(float(tree.attrs["modes_unseen"])):
+        yield "the modes were given: others would not be seen; leave modes= out to have them sought"
+    elif tree["modes"].sizes["mode"] == 1:
         yield "one mode was found, so there were no leaps: a mode that no hot chain came near would not be seen"
     else:
         yield "modes that no hot chain came near are not among those that are estimated to be missing"

@@ -1,8 +1,7 @@
 """Hot chains that cross between modes: where descents to all of them may start.
 
 On data, MINT on small batches at several temperatures, T = n / n_eff with n_eff from 30 to 1,000 observations: one of
-them crosses between modes and is not yet so hot that it leaves them. Without data, tempered Metropolis-Hastings. All of
-it takes as long as a few passes over the data.
+them crosses between modes and is not yet so hot that it leaves them. Without data, tempered Metropolis-Hastings.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import numpy as np
 
 from mintmc.posterior import FlatTarget
 from mintmc.proposals import Langevin
+from mintmc.result.reading import draws_group
 from mintmc.run.protocol import Session
 from mintmc.run.task import Task
 from mintmc.samplers.metropolis import MINT, MetropolisHastings
@@ -33,6 +33,7 @@ class Explored(NamedTuple):
 
     states: np.ndarray  # (number, d)
     chains: np.ndarray  # (number,) which chain each is from
+    rows_read: int
 
 
 def explore(task: Task, session: Session, sampler: Any, states: int) -> Explored | None:
@@ -43,9 +44,10 @@ def explore(task: Task, session: Session, sampler: Any, states: int) -> Explored
     samplers = [sampler] if sampler is not None else _hot_samplers(task.target)
     chains = max(_FEWEST_CHAINS, task.chains)
     thetas = [task.thetas[chain % task.chains] for chain in range(chains)]
-    found = []
+    found, rows_read = [], 0
+    settings: dict[str, Any] = {"draws": _DRAWS, "warmup": _WARMUP, "thin": _THIN, "folder": None, "is_new": True}
     for number, hot in enumerate(samplers):
-        own = replace(task, thetas=thetas, draws=_DRAWS, warmup=_WARMUP, thin=_THIN, seed=(task.seed + number) % 2**32)
+        own = replace(task, thetas=thetas, seed=(task.seed + number) % 2**32, **settings)
         run = hot.plan(own)
         session.display.say(f"exploring by {run.outline}")
         run.compile(session, _DRAWS)
@@ -54,19 +56,22 @@ def explore(task: Task, session: Session, sampler: Any, states: int) -> Explored
                 pass
         if session.interrupt.requested:
             return None
-        found += list(run.take().draws.theta)
+        draws = run.take().draws
+        rows_read += int(draws.statistics["data_touched"].sum()) + sum(run.facts()["data_touched_setup"])
+        found += list(draws.theta)
     rng = np.random.default_rng(task.seed)
     order = np.stack([rng.permutation(_DRAWS) for _ in found])
     # A state of each chain in turn, so that the first few are from all temperatures; before them the starts themselves.
     turns = [(chain, found[chain][order[chain, turn]]) for turn in range(_DRAWS) for chain in range(len(found))]
     starts = [(-1 - chain, np.asarray(theta)) for chain, theta in enumerate(task.thetas)]
     chosen = [*starts, *turns][:states]
-    return Explored(np.stack([state for _, state in chosen]), np.array([chain for chain, _ in chosen]))
+    states_chosen, origins = zip(*((state, chain) for chain, state in chosen), strict=True)
+    return Explored(np.stack(states_chosen), np.array(origins), rows_read)
 
 
 def flat_draws(tree: Any, target: FlatTarget) -> np.ndarray:
     """All draws of a tree as flat vectors (number, d)."""
-    group = tree["posterior" if "posterior" in tree.children else "tempered_posterior"]
+    group = tree[draws_group(tree)]
     shape = group.sizes["chain"] * group.sizes["draw"]
     parts = [values.transpose("chain", "draw", ...).values.reshape(shape, -1) for values in group.data_vars.values()]
     result: np.ndarray = np.concatenate(parts, axis=1)

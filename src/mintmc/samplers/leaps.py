@@ -153,17 +153,16 @@ class Leaps(ByContent, Sampler):
         return LeapKernel(local, self.independent)
 
     def _seek(self, task: Task, session: Session) -> Found | None:
-        given = self._given()
-        chains = None
+        given, chains, rows_read = self._given(), None, 0
         if given:
             starts = np.stack([np.asarray(flatten(mode, "modes")[0]) for mode in given])
         else:
             explored = explore(task, session, self.explore, self.starts)
             if explored is None:
                 return None
-            starts, chains = explored
+            starts, chains, rows_read = explored
         phase = session.display.phase("descents", len(starts))
-        return gather(
+        found = gather(
             task.target,
             starts,
             chains=chains,
@@ -172,6 +171,7 @@ class Leaps(ByContent, Sampler):
             advance=lambda: session.display.advance(phase, 1),
             pool=session.pool,
         )
+        return found._replace(is_sample=not given, rows_read=found.rows_read + rows_read)
 
     def _given(self) -> list[Any]:
         """The modes that the user gave."""

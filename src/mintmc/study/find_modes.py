@@ -138,6 +138,7 @@ def find_modes(
         if hot is None:
             raise KeyboardInterrupt("interrupted: no modes were found yet")
         found = gather(target, hot.states, chains=hot.chains, seed=seed, is_enough=True, pool=pool)
+        found = found._replace(rows_read=found.rows_read + hot.rows_read)
     return _table(found, target)
 
 
