@@ -117,6 +117,7 @@ class LeapRun(ChainRun):
                 session.display.advance(phase, draws, float(np.mean(values["leap_rate"])))
                 return theta, values
 
+            survey.leaps = np.zeros(2)  # of this round alone
             for theta, values in list(session.pool.map(one, range(task.chains))):
                 survey.learn_from_leaps(theta, values)
             survey.fit()
