@@ -108,7 +108,7 @@ class Survey(Centres):
     def learn_from_leaps(self, thetas: np.ndarray, values: Any) -> None:
         """From the draws of a chain that leaps."""
         modes, arrived = np.asarray(values["mode"]), np.asarray(values["leap_accepted"]) > 0
-        self.leaps = self.leaps + [len(modes), float(np.sum(values["leap_rate"]))]
+        self.leaps = self.leaps + np.array([len(modes), np.sum(values["leap_rate"])], float)
         for mode in np.unique(modes):
             here = modes == mode
             effective = max(here.sum() * self.efficiency[mode], float((here & arrived).sum()), 1.0)
