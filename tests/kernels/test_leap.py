@@ -102,7 +102,7 @@ class NoJacobian(Leap):
 class NoLabel(Leap):
     def move(self, randomness, here, visit, tuning):
         modes = tuning.modes
-        mode = modes.label(here.theta)
+        mode = modes.log_weighted(here.theta).argmax()
         to = modes.other(randomness.uniform, mode)
         return visit(modes.carried(here.theta, mode, to)), modes.log_volume[to] - modes.log_volume[mode]
 

@@ -23,7 +23,7 @@ def fitted(number, offset=0.0, correlation=0.0, seed=1):
     rng, moments = np.random.default_rng(seed), Moments.none(MODES + 2, DIM)
     ends = np.zeros((MODES, DIM))
     for mode in range(MODES):
-        moments.add(mode, offset * WIDTH + draws_of(mode, number, rng, correlation), number, ends[mode])
+        moments.add(mode, offset * WIDTH + draws_of(mode, number, rng, correlation), ends[mode])
     return fit(moments, ends)
 
 
@@ -56,6 +56,23 @@ def test_few_draws_give_a_diagonal_and_means_near_the_ends():
     assert (errors**2).mean() < 0.2 / number  # five times nearer than the means of the draws
 
 
+def test_what_modes_share_is_told_by_the_draws_of_all_of_them():
+    # Ends of descents that say nothing (flat directions), and one direction in which every mode is a place of its own.
+    number, modes = 20, 30
+    rng, moments, apart = np.random.default_rng(5), Moments.none(modes, DIM), 8 * np.arange(modes)
+    ends = rng.normal(size=(modes, DIM))
+    ends[:, 0] += apart
+    draws = rng.normal(size=(modes, number, DIM))
+    by_draws = (draws.mean(axis=1) ** 2).mean(axis=0)
+    draws[:, :, 0] += apart[:, None]
+    for mode in range(modes):
+        moments.add(mode, draws[mode], ends[mode])
+    errors = fit(moments, ends).mean
+    errors[:, 0] -= apart
+    assert (errors[:, 1:] ** 2).mean() < 0.2 * by_draws[1:].mean()
+    assert (errors[:, 0] ** 2).mean() < 1.2 * by_draws[0]
+
+
 def test_a_narrow_direction_stays_narrow():
     found = fitted(30)
     for mode in range(MODES):
@@ -65,11 +82,29 @@ def test_a_narrow_direction_stays_narrow():
     assert np.sqrt(((common - 1) ** 2).mean()) < 0.09
 
 
-def test_moments_do_not_depend_on_how_draws_come():
+def test_draws_that_depend_on_each_other_tell_less():
+    # Each draw is repeated ten times: taken for independent, their correlations would look like something.
+    number, repeats = 40, 10
+    rng, moments, ends = np.random.default_rng(6), Moments.none(MODES, DIM), np.zeros((MODES, DIM))
+    for mode in range(MODES):
+        moments.add(mode, np.repeat(rng.normal(size=(number, DIM)), repeats, axis=0), ends[mode])
+    found = fit(moments, ends)
+    off = found.factor[:, ~np.eye(DIM, dtype=bool)]
+    assert np.abs(off).max() < 0.2
+    np.testing.assert_allclose(scales(found), 1, atol=0.2)
+
+
+def test_moments_are_of_halves_and_fade():
     rng = np.random.default_rng(3)
-    thetas, whole, parts = rng.normal(size=(50, DIM)), Moments.none(1, DIM), Moments.none(1, DIM)
-    whole.add(0, thetas, 50, np.ones(DIM))
-    for part in np.split(thetas, 5):
-        parts.add(0, part, 10, np.ones(DIM))
-    for one, other in zip(whole, parts, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-9)
+    thetas, moments = rng.normal(size=(50, DIM)), Moments.none(1, DIM)
+    moments.add(0, thetas, np.zeros(DIM))
+    for half, some in enumerate(np.split(thetas, 2)):
+        draws, offset, covariance = moments.of(1, half)
+        assert draws == [25]
+        np.testing.assert_allclose(offset[0], some.mean(axis=0))
+        np.testing.assert_allclose(covariance[0], np.cov(some.T))
+    moments = moments.faded(0.5)
+    moments.add(0, thetas, np.zeros(DIM))
+    draws, offset, _ = moments.of(1)
+    assert draws == [75]
+    np.testing.assert_allclose(offset[0], thetas.mean(axis=0))

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import mintmc
-from mintmc.result import evidence
+from mintmc.result import stepping_stones
+from mintmc.result.mbar import mbar
 from mistakes import refused
 from truth import LIMIT
 
@@ -79,10 +80,51 @@ def test_free_energies_of_known_energies():
     b = np.array([1.0, 0.5, 0.1])
     rng = np.random.default_rng(2)
     energy = rng.exponential(1 / (1 + b)[:, None], size=(3, 50_000))
-    np.testing.assert_allclose(evidence.mbar(b, energy), np.log(1 + b) - np.log(2), atol=0.01)
-    down, up = evidence._stones(b, energy)
-    np.testing.assert_allclose([down, up], np.log(1.1 / 2), atol=0.02)
-    np.testing.assert_allclose(evidence._from_all(b, energy), np.log(1 / 2), atol=0.02)
+    found = mbar(b[:, None] * energy.ravel(), np.full(3, 50_000), np.zeros(3))
+    np.testing.assert_allclose(found, np.log(1 + b) - np.log(2), atol=0.01)
+    np.testing.assert_allclose(stepping_stones.stepping_stones(b, energy), np.log(1.1 / 2), atol=0.02)
+    np.testing.assert_allclose(stepping_stones.from_all(b, energy), np.log(1 / 2), atol=0.02)
+
+
+LOG_Z = 2.5
+
+
+def two_normals(x):
+    """Weights 0.3 and 0.7, standard deviations 1 and 0.3, times exp(2.5)."""
+    wide, narrow = -0.5 * jnp.sum((x + 9) ** 2), -0.5 * jnp.sum(((x - 9) / 0.3) ** 2)
+    parts = jnp.logaddexp(jnp.log(0.3) + wide, jnp.log(0.7 / 0.3**2) + narrow)
+    return LOG_Z + parts - jnp.log(2 * jnp.pi)
+
+
+@pytest.fixture(scope="module")
+def leapt():
+    posterior = mintmc.Posterior.from_density(two_normals)
+    return mintmc.sample(posterior, mintmc.Leaps(), init=np.zeros(2), draws=3000, warmup=300, progress=False)
+
+
+def test_leaps_tell_the_evidence_of_every_mode(leapt):
+    found = mintmc.log_evidence(leapt)
+    assert abs(found.log_evidence - LOG_Z) < LIMIT * found.error
+    assert found.error < 0.05
+    assert found.gap < 0.2
+    weights = np.where(leapt.modes.mean_theta[:, 0] < 0, 0.3, 0.7)
+    np.testing.assert_allclose(found.by_mode, LOG_Z + np.log(weights), atol=0.2)
+    assert not found.warnings
+
+
+def test_a_bridge_to_another_density_is_off(leapt):
+    twin = leapt.copy()
+    twin["sample_stats"]["log_fit"] = leapt.sample_stats.log_fit + 1.0
+    found = mintmc.log_evidence(twin)
+    assert abs(found.log_evidence - LOG_Z) > LIMIT * found.error
+
+
+def test_a_change_of_variables_does_not_change_the_evidence():
+    """A gamma density, 2 in all, of a parameter that is the exponential of ours."""
+    posterior = mintmc.Posterior.from_density(lambda x: 2 * x - jnp.exp(x), log_jacobian=lambda x: x)
+    tree = mintmc.sample(posterior, mintmc.Leaps(), init=0.0, draws=2000, warmup=300, progress=False)
+    found = mintmc.log_evidence(tree)
+    assert abs(found.log_evidence - np.log(2)) < LIMIT * found.error < 0.2
 
 
 def test_what_has_no_evidence_is_refused(tree):
@@ -91,3 +133,8 @@ def test_what_has_no_evidence_is_refused(tree):
     on_batches = tree.copy()
     on_batches["ladder"]["batch_size"][-1] = 10
     refused(lambda: mintmc.log_evidence(on_batches), "all data on every rung")
+    x = np.random.default_rng(0).normal(size=200)
+    posterior = mintmc.Posterior(lambda mean, x: -0.5 * (x - mean) ** 2, x)
+    leaps = mintmc.Leaps(control=mintmc.Taylor(), batch_size=50)
+    with_control = mintmc.sample(posterior, leaps, init=0.0, draws=20, warmup=30, chains=1, progress=False)
+    refused(lambda: mintmc.log_evidence(with_control), "on all data")

@@ -17,6 +17,7 @@ from jax import Array
 
 from mintmc import count
 from mintmc.data import Batch
+from mintmc.energy import Density
 from mintmc.kernels import metropolis
 from mintmc.kernels.base import Kernel
 from mintmc.kernels.metropolis import MetropolisKernel
@@ -31,6 +32,8 @@ LEAPS = (
     Statistic("leap_accepted", unit="probability"),
     Statistic("leap_noise", unit="variance of the log ratio, over batches"),
 )
+LOG_FIT = Statistic("log_fit", unit="nats", over="last")
+"""Log density of the fitted modes: with the energy it tells the evidence."""
 
 
 class Randomness(NamedTuple):
@@ -70,7 +73,7 @@ class LeapKernel(Kernel):
     def statistics(self) -> tuple[Statistic, ...]:
         """Those of local moves and of leaps."""
         known = tuple(each for each in self.local.statistics if each.name != DATA_TOUCHED.name)
-        return (*known, DATA_TOUCHED, *LEAPS)
+        return (*known, DATA_TOUCHED, *LEAPS, *((LOG_FIT,) if self.local.test.is_exact else ()))
 
     @property
     def batches(self) -> dict[str, int]:
@@ -111,7 +114,10 @@ class LeapKernel(Kernel):
             "leap_noise": leap["log_ratio_noise"],
             "data_touched": self._touched(info, leap, way.is_possible),
         }
-        return leapt, info | told | ({"energy": leap["energy"]} if "energy" in leap else {})
+        if not self.local.test.is_exact:
+            return leapt, info | told
+        log_fit = jnp.where(leap["accepted"], *way.log_fit[::-1])
+        return leapt, info | told | {"energy": leap["energy"], "log_fit": in_params(log_fit, leap["energy"])}
 
     def position(self, state: Any) -> Array:
         """Where a state is."""
@@ -131,3 +137,8 @@ class LeapKernel(Kernel):
         """What the leap reads: batches of its own."""
         own = {role.removeprefix("leap "): rows for role, rows in batch.items() if role.startswith("leap ")}
         return {**batch, **own}
+
+
+def in_params(log_fit: Array, density: Density) -> Array:
+    """A log density of parameters as the user has them, of one of flat vectors."""
+    return log_fit if density.jacobian is None else log_fit - density.jacobian

@@ -10,13 +10,16 @@ to mode k
 
     y = mu_k + L_k L_i^-1 (x - mu_i)
 
-keeps the place within the mode, and volumes grow by |L_k| / |L_i| (Pompe, Holmes & Latuszynski 2020).
+keeps the place within the mode, and volumes grow by |L_k| / |L_i| (Pompe, Holmes & Latuszynski 2020). All modes
+together are a density, sum_j w_j Q_j(x): what the evidence is told from.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -47,9 +50,11 @@ class Landscape(NamedTuple):
         tails = 0.5 * (FREEDOM + theta.size) * jnp.log1p((whitened**2).sum(axis=1) / FREEDOM)
         return self.log_weight - self.log_volume - tails
 
-    def label(self, theta: Array) -> Array:
-        """A(theta)."""
-        return self.log_weighted(theta).argmax()
+    def log_density(self, log_weighted: Array) -> Array:
+        """Log sum_j w_j Q_j, of what ``log_weighted`` says."""
+        dim = self.mean.shape[1]
+        constant = math.lgamma((FREEDOM + dim) / 2) - math.lgamma(FREEDOM / 2) - dim / 2 * math.log(FREEDOM * math.pi)
+        return jax.nn.logsumexp(log_weighted) + constant
 
     def carried(self, theta: Array, here: Array, there: Array) -> Array:
         """The same place within another mode."""

@@ -36,6 +36,7 @@ class Way(NamedTuple):
     theta: Array
     log_q: Array
     is_possible: Array  # whether it could come back
+    log_fit: tuple[Array, Array]  # log density of all fitted modes together, here and there
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,7 @@ class Leap(Proposal):
     def randomness(self, key: Array, dim: int, dtype: Any) -> Randomness:
         """Which mode, and where in it if not at the same place."""
         which, where, width = jax.random.split(key, 3)
-        fresh = None
-        if self.is_independent:
-            shrink = jnp.sqrt(FREEDOM / jax.random.chisquare(width, FREEDOM, dtype=dtype))
-            fresh = shrink * jax.random.normal(where, (dim,), dtype)
+        fresh = student(where, width, dim, dtype) if self.is_independent else None
         return Randomness(jax.random.uniform(which, dtype=dtype), fresh)
 
     def move(self, randomness: Randomness, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Array]:
@@ -66,7 +64,8 @@ class Leap(Proposal):
 
     def way(self, randomness: Randomness, theta: Array, modes: Landscape) -> Way:
         """From which mode to which, and where."""
-        mode = modes.label(theta)
+        near = modes.log_weighted(theta)
+        mode = near.argmax()
         to = modes.other(randomness.uniform, mode)
         if randomness.fresh is None:
             there = modes.carried(theta, mode, to)
@@ -75,8 +74,28 @@ class Leap(Proposal):
             there = modes.mean[to] + modes.factor[to] @ randomness.fresh
             plain = modes._replace(log_weight=jnp.zeros_like(modes.log_weight))
             log_q = plain.log_weighted(theta)[mode] - plain.log_weighted(there)[to]
-        return Way(mode, to, there, log_q, (to != mode) & (modes.label(there) == to))
+        near_there = modes.log_weighted(there)
+        is_possible = (to != mode) & (near_there.argmax() == to)
+        return Way(mode, to, there, log_q, is_possible, (modes.log_density(near), modes.log_density(near_there)))
 
     def unit_step(self, dim: int) -> float:
         """Leaps have no step size."""
         return 1.0
+
+
+def student(where: Array, width: Array, dim: int, dtype: Any) -> Array:
+    """Multivariate t around 0, of unit scale, by two keys."""
+    shrink = jnp.sqrt(FREEDOM / jax.random.chisquare(width, FREEDOM, dtype=dtype))
+    return shrink * jax.random.normal(where, (dim,), dtype)
+
+
+def drawn(modes: Landscape, key: Array, number: int) -> Array:
+    """Independent draws (number, d) from all modes as they were fitted."""
+    dim, dtype = modes.mean.shape[1], modes.mean.dtype
+
+    def one(key: Array) -> Array:
+        which, where, width = jax.random.split(key, 3)
+        mode = jax.random.categorical(which, modes.log_weight)
+        return modes.mean[mode] + modes.factor[mode] @ student(where, width, dim, dtype)
+
+    return jax.vmap(one)(jax.random.split(key, number))

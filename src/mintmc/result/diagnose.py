@@ -18,7 +18,7 @@ from mintmc.result.ladder_diagnosis import ladder_numbers, ladder_warnings, mode
 from mintmc.result.law import law_numbers, law_warnings
 from mintmc.result.leap_diagnosis import leap_notes, leap_numbers, leap_warnings
 from mintmc.result.reading import (
-    DRAWS_JUDGED,
+    NUMBERS_JUDGED,
     draws_group,
     settings_of,
     smaller_steps,
@@ -37,6 +37,9 @@ _ATTRIBUTES = ("temperature", "sampler_settings", "undefined_moves", "data_touch
 
 def diagnose(tree: xarray.DataTree, labels: Any = None) -> Diagnosis:
     """Say in words and numbers whether the draws of a run can be trusted.
+
+    A long run is judged by every so many of its draws (250,000 numbers, a thousand draws a chain at least), which
+    takes a fraction of the time that making them took; its ESS is that of the draws judged, at least.
 
     Parameters
     ----------
@@ -126,8 +129,8 @@ def _mixing(tree: Any, judged: Any) -> dict[str, float]:
 
 def _total(counts: Any) -> float:
     """The sum over all draws, read a stretch at a time."""
-    draws = range(0, counts.sizes["draw"], DRAWS_JUDGED)
-    return sum(float(counts.isel(draw=slice(first, first + DRAWS_JUDGED)).sum()) for first in draws)
+    draws = range(0, counts.sizes["draw"], NUMBERS_JUDGED)
+    return sum(float(counts.isel(draw=slice(first, first + NUMBERS_JUDGED)).sum()) for first in draws)
 
 
 def _heating(tree: Any) -> float:

@@ -50,7 +50,8 @@ def mode_weights(
         What ``sample`` returned.
     label
         The mode of every draw, as whole numbers from 0: a function of all draws, an array with leading axes (chain,
-        draw), or a dict of such arrays where params is a dict. None finds ``count`` clusters by k-means.
+        draw), or a dict of such arrays where params is a dict. None finds ``count`` clusters by k-means; of a run with
+        leaps, which knows its modes, neither is needed.
     count
         Number of modes; with ``label`` it may be left out, and modes beyond the last one visited are then unknown.
     seed
@@ -84,6 +85,8 @@ def mode_weights(
     elif known is not None:
         labels, centre = _clustered(draws, known, seed)
         centres = {"centre": (("mode", "parameter"), centre)}
+    elif "modes" in tree.children:
+        labels, known = np.asarray(tree["sample_stats"]["mode"]), tree["modes"].sizes["mode"]
     else:
         raise ValueError("label or count must be given, got neither")
     known = known or int(labels.max()) + 1

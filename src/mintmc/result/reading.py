@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-DRAWS_JUDGED = 100_000
-"""Of longer runs every so many draws are judged, so that judging them takes no longer than making them."""
+NUMBERS_JUDGED = 250_000
+"""Draws times parameters by which a run is judged: of longer runs every so many draws, so that judging them takes
+little beside making them. A chain is judged by a thousand draws at least."""
+_DRAWS_PER_CHAIN = 1000
 APART = 0.5
 """Chains whose starts spread less than this, in standard deviations of what they sample, started in one place."""
 WITHIN = (0.01, 0.99)
@@ -39,9 +41,12 @@ def smaller_steps(settings: dict[str, Any]) -> str:
 
 def thinned(group: Any, *names: str) -> Any:
     """What to judge a run by, as a dataset in memory: every so many draws of a long run; ``names`` or everything."""
-    every = -(-group.sizes["chain"] * group.sizes["draw"] // DRAWS_JUDGED)
     dataset = group.to_dataset()
-    return (dataset[list(names)] if names else dataset).isel(draw=slice(None, None, every)).load()
+    dataset = dataset[list(names)] if names else dataset
+    chains, draws = dataset.sizes["chain"], dataset.sizes["draw"]
+    width = sum(variable.size for variable in dataset.data_vars.values()) // (chains * draws)
+    most = max(NUMBERS_JUDGED // (chains * width), _DRAWS_PER_CHAIN)
+    return dataset.isel(draw=slice(None, None, -(-draws // most))).load()
 
 
 def started_apart(tree: Any, scale: Any) -> bool:

@@ -28,7 +28,7 @@ from mintmc.run.task import compile_program
 from mintmc.statistics import unpacked
 
 ROUNDS = 3
-"""Of refinement."""
+"""Of refinement, each as long as the warm-up."""
 
 
 class LeapRun(ChainRun):
@@ -57,11 +57,12 @@ class LeapRun(ChainRun):
             yield
         if survey.stage < FITTED:
             self._fit(session)
+            if survey.stage < FITTED:
+                return
             yield
         yield from super().warm_up(session)
         if self.warmed == self.task.warmup and survey.stage < REFINED:
-            self._refine(session)
-            yield
+            yield from self._refine(session)
 
     def _fit(self, session: Session) -> None:
         """A chain in every mode; the chains of the run go on from where these end."""
@@ -69,7 +70,9 @@ class LeapRun(ChainRun):
         steps, draws = survey.pilot_steps(task.warmup, self.capacity)
         phase = session.display.phase("fitting", survey.known * (steps + draws))
 
-        def one(mode: int) -> tuple[LaneState, np.ndarray]:
+        def one(mode: int) -> tuple[LaneState, np.ndarray] | None:
+            if session.interrupt.requested:
+                return None
             lane = self._begun(mode, steps)
             state, record = self.pilot_program(
                 lane.state, lane.tuning, task.key(Purpose.pilot, mode, 1), *ints(0, draws), self._supplied(0)
@@ -80,7 +83,10 @@ class LeapRun(ChainRun):
             session.display.advance(phase, steps + draws)
             return lane._replace(state=state), theta
 
-        lanes = list(session.pool.map(one, range(survey.known)))
+        found = list(session.pool.map(one, range(survey.known)))
+        lanes = [lane for lane in found if lane is not None]
+        if len(lanes) < survey.known:  # interrupted: it begins anew
+            return
         for mode, (_, theta) in enumerate(lanes):
             survey.learn(mode, theta)
         survey.fit()
@@ -98,17 +104,18 @@ class LeapRun(ChainRun):
         self.centres.read(count.total(totals.touched))
         return LaneState(state, adaptation, adapt.tuning(adaptation, final=True))
 
-    def _refine(self, session: Session) -> None:
-        """Rounds of draws with leaps, each followed by better fits."""
+    def _refine(self, session: Session) -> Iterator[None]:
+        """Rounds of draws with leaps, each followed by better fits; then what the fits tell of the evidence."""
         survey, task = self.centres, self.task
-        draws = min(max(task.warmup // ROUNDS, 1), self.capacity)
-        phase = session.display.phase("refining", ROUNDS * draws * task.chains)
-        for number in range(ROUNDS if survey.known > 1 else 0):
+        draws = min(task.warmup, self.capacity)
+        rounds = ROUNDS if survey.known > 1 else 0
+        phase = session.display.phase("refining", rounds * draws * task.chains)
+        while survey.rounds < rounds:
 
-            def one(chain: int, number: int = number) -> Any:
+            def one(chain: int) -> Any:
                 state, adaptation, tuning = self.states[chain]
                 key = task.key(Purpose.refine, chain)
-                at = ints(number * draws, (number + 1) * draws)
+                at = ints(survey.rounds * draws, (survey.rounds + 1) * draws)
                 state, record = self.pilot_program(state, tuning, key, *at, self._supplied(chain))
                 record = jax.tree.map(lambda leaf: np.asarray(leaf)[:draws], record)
                 self.states[chain] = LaneState(state, adaptation, tuning)
@@ -117,8 +124,15 @@ class LeapRun(ChainRun):
                 session.display.advance(phase, draws, float(np.mean(values["leap_rate"])))
                 return theta, values
 
-            survey.leaps = np.zeros(2)  # of this round alone
+            survey.fade()
             for theta, values in list(session.pool.map(one, range(task.chains))):
                 survey.learn_from_leaps(theta, values)
             survey.fit()
+            survey.rounds += 1
+            yield
+            if session.interrupt.requested:
+                return
+        if survey.chart is None:
+            survey.propose(session)
         survey.stage = REFINED
+        yield

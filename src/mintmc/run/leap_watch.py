@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mintmc.result.bridge import PROPOSED
 from mintmc.result.tree import variables
 from mintmc.run.beside import Watcher
 from mintmc.run.draws import Draws
@@ -66,6 +67,8 @@ class LeapWatcher(Watcher):
             "leap_rate": (("mode", "to_mode"), rates),
             "leaps": (("mode", "to_mode"), self.tried.sum(axis=0)[known, known]),
         }
+        if survey.chart is None:
+            named |= {name: (("proposal",), row) for name, row in zip(PROPOSED, survey.proposed, strict=True)}
         mean = np.asarray(survey.landscape.mean)[known]
         scale = np.sqrt((np.asarray(survey.landscape.factor) ** 2).sum(axis=2))[known]
         for prefix, flat in (("end", survey.ends[known].astype(mean.dtype)), ("mean", mean), ("scale", scale)):

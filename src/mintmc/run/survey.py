@@ -6,15 +6,19 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from mintmc.control import Atlas, empty_atlas
 from mintmc.kernels.base import Kernel
+from mintmc.kernels.leap import in_params
 from mintmc.modes.fit import Moments, fit
 from mintmc.modes.label import Landscape
 from mintmc.modes.many import Found
+from mintmc.proposals.leap import drawn
 from mintmc.run.beside import Centres
+from mintmc.run.keys import Purpose
 from mintmc.run.protocol import Session
 from mintmc.run.task import Task
 
@@ -24,6 +28,10 @@ _PILOT_STEPS = 60
 """Of warm-up in every mode."""
 _PILOT_DRAWS, _FEWEST, _MOST = 2000, 25, 200
 """In all modes together (they share what they can), and in each."""
+_PROPOSED = 1000
+"""States drawn from the fits, whose energies tell the evidence."""
+_FADES = 0.5
+"""What was learnt counts less with every round of refinement."""
 _LEAST_WEIGHT = 0.01
 """Shared out among all modes: none is ever without weight."""
 
@@ -62,14 +70,15 @@ class Survey(Centres):
         self._lock, dim = Lock(), task.target.dim
         charts = None if chart is None else empty_atlas(places, dim, task.target.dtype)
         self.of_chain = [_Charts(charts)] * task.chains
-        self.stage = self.known = self.lost = self.rows_read = 0
+        self.stage = self.known = self.lost = self.rows_read = self.rounds = 0
         self.unseen, self.crowded = 0.0, 0
         self.ends, self.energy = np.zeros((places, dim)), np.full(places, np.nan)
         self.starts = np.zeros(places, int)
         self.moments = Moments.none(places, dim)
-        self.visits, self.efficiency = np.zeros(places), np.ones(places)
+        self.visits = np.zeros(places)
         self.leaps = np.zeros(2)  # tried, and the sum of their rates, in the last round of refinement
         self.landscape = self._landscape(np.zeros((places, dim)), np.stack([np.eye(dim)] * places), 0)
+        self.proposed = np.full((2, _PROPOSED), np.nan)  # energies of states drawn from the fits, and log fits there
 
     def find(self, session: Session) -> None:
         """Explore and descend; nothing is found if that was interrupted."""
@@ -100,19 +109,20 @@ class Survey(Centres):
 
     def learn(self, mode: int, thetas: np.ndarray) -> None:
         """From the draws (number, d) of a local chain in one mode."""
-        effective = _effective(thetas)
-        self.efficiency[mode] = effective / len(thetas)
-        self.moments.add(mode, thetas, effective, self.ends[mode])
+        self.moments.add(mode, thetas, self.ends[mode])
         self.visits[mode] += 1
+
+    def fade(self) -> None:
+        """What was learnt so far counts half: it is from shorter chains, with poorer fits."""
+        self.moments, self.leaps = self.moments.faded(_FADES), np.zeros(2)
 
     def learn_from_leaps(self, thetas: np.ndarray, values: Any) -> None:
         """From the draws of a chain that leaps."""
-        modes, arrived = np.asarray(values["mode"]), np.asarray(values["leap_accepted"]) > 0
+        modes = np.asarray(values["mode"])
         self.leaps = self.leaps + np.array([len(modes), np.sum(values["leap_rate"])], float)
         for mode in np.unique(modes):
             here = modes == mode
-            effective = max(here.sum() * self.efficiency[mode], float((here & arrived).sum()), 1.0)
-            self.moments.add(int(mode), thetas[here], effective, self.ends[mode])
+            self.moments.add(int(mode), thetas[here], self.ends[mode])
             self.visits[mode] += here.sum()
 
     def fit(self) -> None:
@@ -122,6 +132,23 @@ class Survey(Centres):
         mean[: self.known], factor[: self.known] = fitted
         self.landscape = self._landscape(mean, factor, self.known)
         self.stage = max(self.stage, FITTED)
+
+    def propose(self, session: Session) -> None:
+        """Draw from the fits as they will stay, and ask all data for the energies."""
+        target, modes = self.task.target, self.landscape
+        thetas = drawn(modes, self.task.key(Purpose.pilot, self.places), _PROPOSED)
+        phase = session.display.phase("evidence", len(thetas))
+        density = target.compiled(("density",), lambda: jax.jit(target.model.density))
+        log_fit = jax.jit(lambda theta: modes.log_density(modes.log_weighted(theta)))
+
+        def one(theta: Any) -> tuple[float, float]:
+            found = density(theta, target.posterior.rows)
+            session.display.advance(phase, 1)
+            return float(found.energy()), float(in_params(log_fit(theta), found))
+
+        self.proposed = np.array(list(session.pool.map(one, thetas))).T
+        self.task.check_reads()
+        self.rows_read += target.n * len(thetas)
 
     def fitted_weights(self) -> np.ndarray:
         """What energies and widths alone say of the weights: exact for normal modes, a rough guess for others."""
@@ -141,17 +168,18 @@ class Survey(Centres):
 
     def checkpoint(self) -> Any:
         """All that it has learnt."""
-        numbers = np.array([self.stage, self.known, self.lost, self.rows_read, self.crowded])
-        arrays = (self.ends, self.energy, self.starts, self.visits, self.efficiency, self.leaps)
-        return numbers, np.array([self.unseen]), arrays, self.moments, self.landscape, self.of_chain[0]
+        numbers = np.array([self.stage, self.known, self.lost, self.rows_read, self.crowded, self.rounds])
+        arrays = (self.ends, self.energy, self.starts, self.visits, self.leaps)
+        return numbers, np.array([self.unseen]), arrays, self.moments, self.landscape, self.of_chain[0], self.proposed
 
     def restore(self, checkpoint: Any) -> None:
         """Go on with what a checkpoint has learnt."""
-        numbers, unseen, arrays, self.moments, self.landscape, charts = checkpoint
+        numbers, unseen, arrays, self.moments, self.landscape, charts, self.proposed = checkpoint
         self.of_chain = [charts] * self.task.chains
-        self.stage, self.known, self.lost, self.rows_read, self.crowded = (int(number) for number in numbers)
+        whole = (int(number) for number in numbers)
+        self.stage, self.known, self.lost, self.rows_read, self.crowded, self.rounds = whole
         self.unseen = float(unseen[0])
-        self.ends, self.energy, self.starts, self.visits, self.efficiency, self.leaps = arrays
+        self.ends, self.energy, self.starts, self.visits, self.leaps = arrays
 
     def facts(self) -> dict[str, Any]:
         """What the tree should know."""
@@ -175,14 +203,3 @@ class Survey(Centres):
         log_weight = np.where(np.arange(self.places) < known, np.log(weight), -np.inf)
         arrays = (mean, factor, np.linalg.inv(factor), log_weight)
         return Landscape(*(jnp.asarray(array, dtype) for array in arrays))
-
-
-def _effective(thetas: np.ndarray) -> float:
-    """Independent draws that those of one chain (number, d) are worth, in the middle of all parameters."""
-    from arviz_base import from_dict
-    from arviz_stats import ess
-
-    with np.errstate(all="ignore"):
-        found = ess(from_dict({"posterior": {"theta": np.asarray(thetas, float)[None]}}))["theta"].values
-    usual = float(np.nanmedian(found)) if np.isfinite(found).any() else 2.0
-    return float(np.clip(usual, 2.0, len(thetas)))

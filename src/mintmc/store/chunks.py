@@ -23,13 +23,10 @@ from zarr.storage import LocalStore
 
 from mintmc.store.durable import read, sync, write
 
-COMPRESSORS = (ZstdCodec(level=0), Crc32cCodec())
+_LEVEL = 1
+"""Of Zstandard: draws become as small as with its default, in two fifths of the time."""
+COMPRESSORS = (ZstdCodec(level=_LEVEL), Crc32cCodec())
 """Of every array; the checksum comes last, so that it covers every bit of the file."""
-_CODECS = [
-    {"name": "bytes", "configuration": {"endian": "little"}},
-    {"name": "zstd", "configuration": {"level": 0, "checksum": False}},
-    {"name": "crc32c"},
-]
 _KEYS = {"name": "default", "configuration": {"separator": "/"}}
 MOST_BYTES = 2**28
 """That a chunk may unpack to."""
@@ -47,9 +44,8 @@ class Grid(NamedTuple):
         """That of an array like ours; refuses any other, and chunks that would unpack to more than a run writes."""
         shape, kind = tuple(metadata["shape"]), np.dtype(metadata["data_type"])
         chunks = tuple(metadata["chunk_grid"]["configuration"]["chunk_shape"])
-        # What takes one byte has no order of bytes.
-        codecs = [{"name": "bytes"}, *_CODECS[1:]] if kind.itemsize == 1 else _CODECS
-        if list(metadata["codecs"]) != codecs or metadata["chunk_key_encoding"] != _KEYS:
+        is_encoded_so = any(list(metadata["codecs"]) == _codecs(kind.itemsize, level) for level in (_LEVEL, 0))
+        if not is_encoded_so or metadata["chunk_key_encoding"] != _KEYS:
             raise ValueError("it is not encoded as mintmc does")
         if kind.kind not in "biuf" or len(shape) != len(chunks):
             raise ValueError("it is no array of numbers")
@@ -156,6 +152,14 @@ class Chunks(LocalStore):
             (self.root / folder).mkdir(exist_ok=True)
         write(path, lambda file: file.write(value.as_buffer_like()))
         self.unsafe |= {self.root / folder for folder in inner}
+
+
+def _codecs(itemsize: int, level: int) -> list[Any]:
+    """How Zarr writes down that an array is encoded as ours are."""
+    # What takes one byte has no order of bytes.
+    order = {} if itemsize == 1 else {"configuration": {"endian": "little"}}
+    packed = {"name": "zstd", "configuration": {"level": level, "checksum": False}}
+    return [{"name": "bytes", **order}, packed, {"name": "crc32c"}]
 
 
 def check_chunk(path: Path, whole: bytes, grid: Grid) -> None:

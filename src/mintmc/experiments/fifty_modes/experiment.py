@@ -11,6 +11,8 @@ Two things decide how many of the modes survive the way down. Rings must be wide
 a jump into a narrow ring finds only the few states of the hotter rung that were ever as low, and the few modes that
 they know, one bottleneck on every rung. And local moves must be good, and made often enough: the mean of all thetas is
 known to n^(-1/2), each of them on its own only to n^(-1/4), so steps are shorter along (1, ..., 1).
+
+Beside it, leaps: from mode to mode at T = 1, with modes that hot chains on batches found and local chains fitted.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from mintmc import (
     EquiEnergy,
     Ladder,
     Langevin,
+    Leaps,
     MetropolisHastings,
     ParallelTempering,
     Posterior,
@@ -40,6 +43,7 @@ from mintmc.experiments.fifty_modes import numbers as counting
 from mintmc.experiments.fifty_modes import page
 from mintmc.experiments.fifty_modes.scale import SCALES, Scale, mixed_ladder
 
+PARTS = ("compile_time", "warmup_time", "sampling_time")
 LARGE_N, LARGE_RUNGS = 1_000_000, 21  # 1.4^20 = 837
 
 
@@ -140,6 +144,15 @@ def run_all(sizes: Scale, progress: bool) -> dict[str, Any]:
             warmup=sizes.reference_warmup,
             seed=3,
         ),
+        "leaps": run(
+            "leaps",
+            posterior,
+            Leaps(),
+            origin,
+            draws=sizes.leap_draws,
+            warmup=sizes.leap_warmup,
+            seed=7,
+        ),
         "reference": run(
             "reference: parallel tempering on all data",
             posterior,
@@ -189,15 +202,18 @@ def numbers(sizes: Scale, trees: dict[str, Any], progress: bool = False) -> dict
     """What was measured, part by part."""
     of = counting
     ladders = {name: trees[name]["ladder"] for name in ("ours", "published", "reference")}
-    theta = {name: trees[name]["posterior"]["theta"].values for name in ("ours", "published", "plain")}
+    theta = {name: trees[name]["posterior"]["theta"].values for name in ("ours", "leaps", "published", "plain")}
     edges = SpacedRings(c=10.0).edges(published(sizes).ladder)
+    above = float(ladders["reference"].attrs["reference_energy"])
     gap = float(ladders["published"]["temperature"][1])
     warm = of.nearest_rungs(ladders["reference"]["temperature"].values, [gap])[0]
     shown = of.nearest_rungs(ladders["ours"]["temperature"].values, ladders["published"]["temperature"].values)
     return {
         "modes": of.mode_numbers(theta["ours"]),
+        "leaps": of.mode_numbers(theta["leaps"]) | of.leap_numbers(trees["leaps"]),
         "energy": {
-            name: of.energy_numbers(ladders[name]["energy"].values[0]) for name in ("ours", "reference", "published")
+            **{name: of.energy_numbers(ladders[name]["energy"].values[0]) for name in ladders},
+            "leaps": of.energy_numbers(trees["leaps"]["sample_stats"]["energy"].values - above),
         },
         "rungs": of.rung_numbers(ladders["ours"], ladders["reference"]),
         "round_trips": int(ladders["reference"]["round_trips"].sum()),
@@ -224,6 +240,7 @@ def numbers(sizes: Scale, trees: dict[str, Any], progress: bool = False) -> dict
         },
         "costs": costs(sizes, trees, progress),
         "seconds": {name: float(tree.attrs["sampling_time"]) for name, tree in trees.items()},
+        "seconds_of_all": {name: float(sum(tree.attrs[part] for part in PARTS)) for name, tree in trees.items()},
     }
 
 
@@ -233,7 +250,7 @@ def reproduce(scale: str, out: Path, progress: bool = True) -> Path:
     out.mkdir(parents=True, exist_ok=True)  # before the work, not after
     trees = run_all(sizes, progress)
     measured = numbers(sizes, trees, progress)
-    theta = {name: trees[name]["posterior"]["theta"].values for name in ("ours", "plain")}
+    theta = {name: trees[name]["posterior"]["theta"].values for name in ("ours", "leaps", "plain")}
     clusters = drawing.clusters(theta["ours"], sizes.shown)
     title = f"{sizes.d} modes: n = {sizes.n:,}, {len(sizes.ladder)} rungs up to T = {sizes.ladder.temperatures[-1]:.0f}"
     figure = drawing.draw(theta, measured, clusters, title, out / "fifty-modes.png")

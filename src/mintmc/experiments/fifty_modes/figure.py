@@ -10,6 +10,7 @@ import numpy as np
 from mintmc.experiments.fifty_modes.numbers import modes_of
 from mintmc.result.plots import INK
 
+COLOURS = {"ours": INK["mint"], "leaps": INK["full"], "plain": INK["paper"]}
 MISSING = "needs scikit-learn:\npip install 'mintmc[experiments]'"
 
 
@@ -55,7 +56,7 @@ def draw(theta: dict[str, np.ndarray], measured: dict[str, Any], some: Clusters 
     _elbow(axes[0, 2], some, theta["ours"].shape[-1])
     _traces(axes[1, 0], theta)
     _energies(axes[1, 1], measured["rungs"])
-    _weights(axes[1, 2], measured["modes"]["curve"], theta["ours"].shape[-1])
+    _weights(axes[1, 2], measured, theta["ours"].shape[-1])
     figure.suptitle(title)
     figure.savefig(path, dpi=150)
     plt.close(figure)
@@ -100,14 +101,15 @@ def _elbow(axis: Any, some: Clusters | None, d: int) -> None:
 
 
 def _traces(axis: Any, theta: dict[str, np.ndarray]) -> None:
-    names = {"ours": ("ours", INK["mint"]), "plain": ("plain MCMC", INK["paper"])}
-    for name, (label, colour) in names.items():
+    names = {"ours": "ours", "leaps": "leaps", "plain": "plain MCMC"}
+    for name, label in names.items():
+        colour = COLOURS[name]
         modes = modes_of(theta[name][0]) + 1
         at = np.linspace(0, len(modes) - 1, min(len(modes), 1500)).astype(int)
         axis.plot(at, modes[at], ".", ms=4 if name == "plain" else 2, color=colour, label=label)
     axis.set(xlabel="draw", ylabel="mode", ylim=(0, 1.12 * theta["ours"].shape[-1] + 1))
     axis.set_title("mode along one chain at T = 1")
-    axis.legend(frameon=False, loc="upper right", ncols=2, markerscale=3)
+    axis.legend(frameon=False, loc="upper right", ncols=3, markerscale=3)
 
 
 def _energies(axis: Any, rungs: list[dict[str, Any]]) -> None:
@@ -124,9 +126,11 @@ def _energies(axis: Any, rungs: list[dict[str, Any]]) -> None:
     axis.legend(frameon=False, loc="lower left")
 
 
-def _weights(axis: Any, curve: dict[str, list[Any]], d: int) -> None:
-    draws = np.asarray(curve["draws"])
-    axis.plot(draws, curve["relative_variance"], color=INK["mint"], label="ours, all chains pooled")
+def _weights(axis: Any, measured: dict[str, Any], d: int) -> None:
+    for name, label in (("modes", "ours"), ("leaps", "leaps")):
+        curve = measured[name]["curve"]
+        axis.plot(curve["draws"], curve["relative_variance"], color=COLOURS[label], label=f"{label}, chains pooled")
+    draws = np.asarray(measured["modes"]["curve"]["draws"])
     axis.plot(draws, (d - 1) / draws, "--", color=INK["truth"], lw=1, label="independent draws")
     axis.set(xscale="log", yscale="log", xlabel="draws", ylabel=r"$d\,\sum_j (w_j - 1/d)^2$")
     axis.set_title("relative variance of the mode weights")

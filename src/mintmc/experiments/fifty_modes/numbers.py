@@ -70,6 +70,15 @@ def mode_numbers(theta: np.ndarray) -> dict[str, Any]:
     }
 
 
+def leap_numbers(tree: Any) -> dict[str, float]:
+    """What a run with leaps knows of itself."""
+    return {
+        "modes_found": tree["modes"].sizes["mode"],
+        "modes_unseen": float(tree.attrs["modes_unseen"]),
+        "leap_acceptance": float(tree["sample_stats"]["leap_rate"].mean()),
+    }
+
+
 def energy_numbers(energy: np.ndarray) -> dict[str, float]:
     """Mean and spread of energies (chain, draw)."""
     mean, error = mean_and_error(energy)

@@ -37,23 +37,21 @@ def write(scale: str, d: int, n: int, measured: dict[str, Any], some: Clusters |
 
 def _claims(page: Page, d: int, measured: dict[str, Any], some: Clusters | None) -> None:
     modes, rungs, plain = measured["modes"], measured["rungs"], measured["plain"]
-    share, error = modes["share_above_1"], modes["share_error"]
-    page.claim("modes visited", "ours", f"{d}", f"{modes['modes_visited']}")
-    what = "share of draws with theta_1 > 1"
-    page.claim(what, "ours", f"{1 / d:.3f}", f"{share:.4f} ± {error:.4f}", z=(share - 1 / d) / error if error else None)
-    page.claim(
-        "relative variance of the mode weights",
-        "ours",
-        "0",
-        f"{modes['relative_variance']:.3f} (as {modes['independent_draws_worth']:.0f} independent draws)",
-    )
-    ours, truth = measured["energy"]["ours"], measured["energy"]["reference"]
-    z = (ours["mean"] - truth["mean"]) / float(np.hypot(ours["error"], truth["error"]))
-    for name, width in (("mean", True), ("sd", False)):
-        expected, got = (f"{e[name]:.2f}" + (f" ± {e['error']:.2f}" if width else "") for e in (truth, ours))
-        page.claim(
-            f"energy above the mode at T = 1, {name}", "ours", f"{expected} (reference)", got, z if width else None
-        )
+    truth = measured["energy"]["reference"]
+    for label, who in (("ours", modes), ("leaps", measured["leaps"])):
+        share, error = who["share_above_1"], who["share_error"]
+        page.claim("modes visited", label, f"{d}", f"{who['modes_visited']}")
+        z = (share - 1 / d) / error if error else None
+        page.claim("share of draws with theta_1 > 1", label, f"{1 / d:.3f}", f"{share:.4f} ± {error:.4f}", z=z)
+        worth = f"{who['relative_variance']:.3f} (as {who['independent_draws_worth']:.0f} independent draws)"
+        page.claim("relative variance of the mode weights", label, "0", worth)
+        page.claim("seconds in all", label, "", f"{measured['seconds_of_all'][label]:.0f}")
+        got = measured["energy"][label]
+        z = (got["mean"] - truth["mean"]) / float(np.hypot(got["error"], truth["error"]))
+        for name, width in (("mean", True), ("sd", False)):
+            expected, found = (f"{e[name]:.2f}" + (f" ± {e['error']:.2f}" if width else "") for e in (truth, got))
+            what = f"energy above the mode at T = 1, {name}"
+            page.claim(what, label, f"{expected} (reference)", found, z if width else None)
     worst = max(rungs, key=lambda rung: abs(rung["relative_difference"]))
     page.claim(
         "mean energy of every rung: largest difference from the reference",
@@ -81,6 +79,9 @@ def _facts(measured: dict[str, Any]) -> dict[str, float]:
         "ours: switches of mode per draw": modes["switches_per_draw"],
         "ours: standard error of the share by batch means": modes["share_error_of_batch_means"],
         "ours: data read, times that of plain MCMC": measured["data_read"] / measured["plain"]["data_read"],
+        "leaps: modes found": measured["leaps"]["modes_found"],
+        "leaps: modes estimated to be unseen": measured["leaps"]["modes_unseen"],
+        "leaps: acceptance": measured["leaps"]["leap_acceptance"],
         "reference: round trips": measured["round_trips"],
         "cost: wall time of full batches over MINTEE": costs["full"]["seconds_per_sweep"]
         / costs["mintee"]["seconds_per_sweep"],
@@ -114,6 +115,10 @@ def _story(d: int, measured: dict[str, Any]) -> str:
             f"{measured['modes']['independent_draws_worth']:.0f} independent draws, **because** they lose accuracy "
             "from rung to rung: each knows the modes only from the low-energy states that the hotter one left in its "
             "rings.",
+            f"- Leaps, which the paper does not have, go from mode to mode at T = 1: their weights are worth "
+            f"{measured['leaps']['independent_draws_worth']:.0f} independent draws after "
+            f"{measured['seconds_of_all']['leaps']:.0f} seconds in all, ours after "
+            f"{measured['seconds_of_all']['ours']:.0f}.",
             "- **The paper says** that plain MCMC does not leave the mode where it starts. **We measure** "
             f"{'the same' if stays else 'that it does'} in {measured['plain']['draws']:,} draws of each chain.",
             "- The standard error of the share is the spread of the shares of all coordinates, which are exchangeable. "

@@ -27,6 +27,8 @@ class Scale:
     published_draws: int
     published_warmup: int
     plain_draws: int
+    leap_draws: int
+    leap_warmup: int
     reference_scans: int
     reference_warmup: int
     sweeps_compared: int  # of full-batch EE, for its cost
@@ -50,6 +52,8 @@ STANDARD = Scale(
     published_draws=5000,
     published_warmup=1000,
     plain_draws=10_000,
+    leap_draws=2500,
+    leap_warmup=300,
     reference_scans=1500,
     reference_warmup=300,
     sweeps_compared=40,
@@ -72,6 +76,8 @@ SCALES = {
         published_draws=2000,
         published_warmup=500,
         plain_draws=2000,
+        leap_draws=1500,
+        leap_warmup=300,
         reference_scans=2500,
         reference_warmup=500,
         sweeps_compared=50,
@@ -86,6 +92,7 @@ SCALES = {
         published_draws=150_000,
         published_warmup=10_000,
         plain_draws=150_000,
+        leap_draws=20_000,
         feed=150_000,
         reference_scans=20_000,
     ),

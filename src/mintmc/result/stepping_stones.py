@@ -1,0 +1,94 @@
+"""The evidence from a ladder: log Z(T = 1) - log Z(prior), from the energies of all rungs.
+
+With b_k = 1/T_k and h the negative log-likelihood, rung k samples prior * exp(-b_k h), whose integral is Z_k.
+
+*Stepping stones* (Neal 1993; Xie et al. 2011), D = b_k - b_(k+1) > 0:
+
+    log Z_k - log Z_(k+1) =  log mean over rung k+1 of exp(-D h)        (downwards)
+                          = -log mean over rung k   of exp(+D h)        (upwards)
+
+Either way is right; where they differ, neighbours do not overlap enough. MBAR (``result/mbar.py``) uses all draws of
+all rungs at once, and so tells Z at any other b, too: the prior itself, b = 0, is reweighted from the hottest rungs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mintmc.result.mbar import log_mean, mbar, mixed
+
+FAR_FROM_PRIOR = 0.5
+"""Of h / T on the hottest rung: where the likelihood still decides it is sqrt(d / 2), whatever the temperature."""
+_BATCHES = 10
+_MOST_DRAWS = 20_000
+"""Of a rung; of longer runs every so many are used."""
+
+
+def of_ladder(tree: Any) -> dict[str, Any]:
+    """The log evidence, its error, both directions, and what speaks against them."""
+    ladder = tree["ladder"]
+    if ladder.attrs.get("energy_of") != "likelihood":
+        raise ValueError(
+            "tree must be of a run with temper='likelihood' (the prior must stay as it is on every rung), got energies "
+            f"of the {ladder.attrs.get('energy_of', 'posterior')}"
+        )
+    n = int(tree.attrs["n"])
+    sizes = ladder["batch_size"].values
+    if (sizes < n).any():
+        raise ValueError(
+            "tree must have all data on every rung: energies that batches estimate are noisy, got batches of "
+            f"{', '.join(str(size) for size in sizes[sizes < n])}"
+        )
+    b = 1 / ladder["temperature"].values.astype(float)
+    energy = ladder["energy"].transpose("rung", "chain", "draw").values.astype(float)
+    energy = energy[:, :, np.isfinite(energy).all(axis=(0, 1))]
+    energy = energy[:, :, :: -(-energy[0].size // _MOST_DRAWS)]
+    all_chains, reference = energy.reshape(len(b), -1), float(ladder.attrs["reference_energy"])
+    value = from_all(b, all_chains)
+    # Stepping stones end at the hottest rung: from there to the prior by what all rungs say.
+    rest = value - from_all(b, all_chains, at=b[-1]) - reference
+    down, up = (stones + rest for stones in stepping_stones(b, all_chains))
+    warnings = _about_the_prior(float(b[-1] * energy[-1].std()))
+    error = _error(b, energy)
+    return {"log_evidence": value - reference, "error": error, "down": down, "up": up, "warnings": warnings}
+
+
+def _about_the_prior(varies: float) -> tuple[str, ...]:
+    if varies <= FAR_FROM_PRIOR:
+        return ()
+    return (
+        f"the hottest rung does not reach the prior (its energies over T vary by {varies:.2f} nats, "
+        "the prior would leave nearly none), so the evidence is not known: use a hotter ladder",
+    )
+
+
+def stepping_stones(b: np.ndarray, energy: np.ndarray) -> tuple[float, float]:
+    """Log Z of rung 0 less that of the hottest, downwards and upwards; ``energy`` is (rung, draws)."""
+    steps = b[:-1] - b[1:]
+    down = sum(log_mean(-step * h) for step, h in zip(steps, energy[1:], strict=True))
+    up = -sum(log_mean(step * h) for step, h in zip(steps, energy[:-1], strict=True))
+    return down, up
+
+
+def from_all(b: np.ndarray, energy: np.ndarray, at: float = 0.0) -> float:
+    """Log Z of rung 0 less that at another b, from ``energy`` (rung, draws) of all rungs."""
+    from scipy.special import logsumexp
+
+    rungs, draws = energy.shape
+    work, counts = b[:, None] * energy.ravel(), np.full(rungs, draws)
+    # Stepping stones are near enough to begin with.
+    stones = [log_mean(-(b[k] - b[k + 1]) * energy[k + 1]) for k in range(rungs - 1)]
+    f = mbar(work, counts, np.concatenate([[0.0], np.cumsum(stones)]))
+    return -float(logsumexp(-at * energy.ravel() - mixed(work, counts, f)))
+
+
+def _error(b: np.ndarray, energy: np.ndarray) -> float:
+    """From the spread over stretches of all chains, each taken by itself; ``energy`` is (rung, chain, draw)."""
+    rungs, chains, draws = energy.shape
+    stretches = _BATCHES if draws >= 20 * _BATCHES else 2
+    length = draws // stretches
+    parts = energy[:, :, : stretches * length].reshape(rungs, chains, stretches, length)
+    values = [from_all(b, parts[:, c, s]) for c in range(chains) for s in range(stretches)]
+    return float(np.std(values, ddof=1) / np.sqrt(len(values)))
