@@ -1,4 +1,5 @@
 import os
+import resource
 
 # Most of the time goes into compiling: with less effort a fifth of it is saved, and programs are as fast.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=1")
@@ -12,6 +13,8 @@ from caches import cache_of
 from mintmc.compiled import RECENT
 
 shaped.check()
+MOST_KILOBYTES = 3_000_000
+"""That a process may have taken before it forgets what other modules have compiled."""
 
 # Many tests compile the same.
 jax.config.update("jax_compilation_cache_dir", str(cache_of("tests")))
@@ -37,7 +40,8 @@ def _audits_where_asked_for(request, monkeypatch):
 
 @pytest.fixture(autouse=True, scope="module")
 def _programs_of_a_module_go_with_it():
-    """Tests of one module share programs; those of all modules together would not fit into one process."""
+    """Tests share programs; those of all modules together would not fit into one process."""
     yield
     RECENT.clear()
-    jax.clear_caches()
+    if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > MOST_KILOBYTES:
+        jax.clear_caches()

@@ -354,6 +354,7 @@ def cauchy_distance(times=1.0):
     return max(distance(theta**k, value) for k, value in zip((1, 2), exact, strict=True)), tree
 
 
+@pytest.mark.slow
 def test_rows_of_either_sign_are_weighed_right():
     worst, tree = cauchy_distance()
     assert worst < LIMIT
@@ -379,6 +380,7 @@ def test_bounds_that_do_not_hold_are_counted_and_said(monkeypatch):
     assert worst > LIMIT  # and so it is
 
 
+@pytest.mark.slow
 def test_a_first_stage_that_is_forgotten_is_caught(monkeypatch):
     monkeypatch.setattr(Expansion, "total", lambda self, here, there: jnp.zeros(()))
     assert worst_distance(sampler_of())[0] > LIMIT

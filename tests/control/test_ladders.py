@@ -53,6 +53,7 @@ def errors(tree):
     return [distance(value, truth) for value, truth in zip(values, exact(), strict=True)]
 
 
+@pytest.mark.slow
 def test_a_ladder_on_batches_alone_samples_the_posterior():
     tree = run(posterior())
     assert max(errors(tree)) < LIMIT

@@ -147,6 +147,7 @@ def test_the_law_is_the_posterior(name):
     assert mintmc.diagnose(tree).trusted
 
 
+@pytest.mark.slow
 @pytest.mark.audited
 def test_a_run_knows_its_centre_and_its_residuals():
     each, x, y = logistic(10_000, 4)

@@ -12,9 +12,9 @@ from mintmc.data.batch import permute
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 16, 100, 1001, 65_537])
 def test_a_keyed_permutation_is_a_permutation(n):
     keys = jax.random.bits(jax.random.key(n), (8,), jnp.uint32)
-    assert sorted(np.asarray(permute(keys, jnp.arange(n), n))) == list(range(n))
-    ticket = Uniform(n).ticket(jax.random.key(n))
-    assert sorted(np.asarray(Uniform(n).order(ticket, 0, n))) == list(range(n))
+    assert sorted(np.asarray(jax.jit(permute, static_argnums=2)(keys, jnp.arange(n), n))) == list(range(n))
+    ordered = jax.jit(lambda key: Uniform(n).order(Uniform(n).ticket(key), 0, n))(jax.random.key(n))
+    assert sorted(np.asarray(ordered)) == list(range(n))
 
 
 def subset_score(n, m, batches=100_000):

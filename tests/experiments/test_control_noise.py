@@ -7,6 +7,7 @@ from mintmc.experiments import control_noise
 from mintmc.experiments.control_noise import DISTANCES, Scale
 
 
+@pytest.mark.slow
 def test_noise_grows_with_the_order_that_is_left(tmp_path, monkeypatch):
     monkeypatch.setitem(control_noise.SCALES, "quick", Scale(20_000, 5000, 8))
     figure = control_noise.reproduce("quick", tmp_path, progress=False)

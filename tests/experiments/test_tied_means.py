@@ -60,6 +60,7 @@ def test_the_pooled_ratio_is_right_for_few_visits():
     assert 0.6 < covered < 0.76
 
 
+@pytest.mark.slow
 def test_reproduce_writes_figure_numbers_and_page(tmp_path, monkeypatch):
     monkeypatch.setitem(tied_means.SCALES, "quick", tied_means.Scale(4000, 40, tied_means_rivals.Scale(1000, 2, 10)))
     figure = tied_means.reproduce("quick", tmp_path, progress=False)

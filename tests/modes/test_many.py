@@ -62,6 +62,7 @@ def test_the_unseen_are_estimated_from_those_seen_once_and_twice(starts, unseen)
     assert Found(np.zeros((len(starts), 1)), np.zeros(len(starts)), np.array(starts), 0, 0).unseen == unseen
 
 
+@pytest.mark.slow
 def test_a_part_of_the_rows_goes_ahead():
     """A mixture of two normals whose labels can be swapped, on 30,000 rows."""
     rng = np.random.default_rng(5)
@@ -75,6 +76,18 @@ def test_a_part_of_the_rows_goes_ahead():
     assert "2 modes, about 0.0 not seen" in str(modes)
     assert modes.to_dataset().sizes["mode"] == 2
     assert len(modes.plot().axes) == 2
+    # Half of the rows tell each mean.
+    np.testing.assert_allclose(modes.deviation, 1 / np.sqrt(15_000), rtol=0.2)
+
+
+def test_widths_by_curvature_and_none_where_it_is_flat():
+    def modes_of(log_density):
+        return mintmc.find_modes(mintmc.Posterior.from_density(log_density), init=np.zeros(2), chains=1, starts=8)
+
+    curved = modes_of(lambda x: -0.5 * (x[0] / 3) ** 2 - 0.5 * (x[1] / 0.1) ** 2)
+    np.testing.assert_allclose(curved.deviation, [[3, 0.1]], rtol=1e-3)
+    assert "0.1 to 3" in str(curved)
+    assert "flat" in str(modes_of(lambda x: -((x - 1) ** 4).sum()))
 
 
 DENSITY = mintmc.Posterior.from_density(lambda x: -0.5 * x**2)

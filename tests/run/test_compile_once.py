@@ -86,6 +86,7 @@ def test_a_ladder_with_other_rings_or_moves_is_another_program(others, programs)
     assert_same(tree, run("a ladder", anew, others))
 
 
+@pytest.mark.slow
 def test_temperatures_and_jumps_of_a_ladder_are_no_other_program(programs):
     run("a ladder")
     programs.clear()

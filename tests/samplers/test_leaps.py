@@ -40,6 +40,7 @@ def test_modes_of_unequal_width_get_their_weights(tree):
     assert distance(theta[..., 3], -3 * (1 - WEIGHT) + 3 * WEIGHT) < LIMIT
     verdict = mintmc.diagnose(tree)
     assert verdict.trusted, verdict
+    assert tree.attrs["modes_late"] == []
     assert verdict.numbers["modes"] == 2
     assert verdict.numbers["leap_acceptance"] > 0.05
 
@@ -80,6 +81,7 @@ def test_a_mode_that_leaps_do_not_know_is_told(tree):
     assert any("a mode that leaps do not know" in warning for warning in mintmc.diagnose(other).warnings)
 
 
+@pytest.mark.slow
 def test_one_mode_is_no_reason_to_leap():
     normal = mintmc.Posterior.from_density(lambda x: -0.5 * jnp.sum(x**2))
     tree = mintmc.sample(normal, mintmc.Leaps(starts=64), init=np.zeros(2), **SETTINGS)
@@ -100,6 +102,15 @@ def test_exploring_that_was_stopped_early_is_told():
     assert known < 12
     verdict = mintmc.diagnose(tree)
     assert any("modes were not seen" in warning for warning in verdict.warnings)
+    # Other hot chains, after the draws, find some of them.
+    assert len(tree.attrs["modes_late"]) > 0
+    assert any("were found when all draws were made" in warning for warning in verdict.warnings)
+    nearest = [np.abs(np.asarray(mode) - centres).sum(axis=1).min() for mode in tree.attrs["modes_late"]]
+    assert max(nearest) < 0.1
+    assert not any(
+        (np.abs(np.asarray(mode) - tree.modes.end_theta.values) < 1).all(axis=1).any()
+        for mode in tree.attrs["modes_late"]
+    )
 
 
 def test_modes_that_are_given_are_not_sought(tree):

@@ -49,6 +49,7 @@ def test_a_right_rung_passes(right, audit_of_right):
     assert str(found).startswith("Rung 1 (T = 20) has mean energy ")
 
 
+@pytest.mark.slow
 def test_the_coldest_rung_passes(right):
     assert audit(right, rung=0).passed
 

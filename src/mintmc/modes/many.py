@@ -139,6 +139,14 @@ def gather(
     )
 
 
+def unknown(flat: FlatTarget, found: Found, known: np.ndarray) -> np.ndarray:
+    """Which of the modes that were found are none of those that are known (modes, d)."""
+    search = Search(flat, 2**31)
+    valleys = [_Valley(theta, search.energy(theta), 1, frozenset()) for theta in known]
+    new = [_Valley(theta, energy, 1, frozenset()) for theta, energy in zip(found.theta, found.energy, strict=True)]
+    return np.array([len(_joined(search, valleys, valley)) > len(valleys) for valley in new], bool)
+
+
 def _descended(search: Search, start: np.ndarray) -> _Valley | None:
     """Where L-BFGS leads; None if that is no state of finite density."""
     theta = jnp.asarray(start, search.best.dtype)

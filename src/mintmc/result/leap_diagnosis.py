@@ -49,6 +49,11 @@ def leap_warnings(tree: Any) -> Iterator[str]:
                 f"chain {at[0]}, draw {at[1]} has an energy {below:.3g} below all modes that are known: a mode that "
                 "leaps do not know; run again with chains that start there (init=PerChain(...))"
             )
+    if late := tree.attrs.get("modes_late"):
+        yield (
+            f"{len(late)} modes that leaps do not know were found when all draws were made (attribute modes_late): "
+            "run again with more starts=, or with chains that start there (init=PerChain(...))"
+        )
     if tree.attrs.get("modes_crowded_out"):
         yield f"{tree.attrs['modes_crowded_out']} modes more were found than there is room for: use more places"
     if numbers["modes"] > 1 and numbers["leap_acceptance"] < MIN_LEAPS:

@@ -4,6 +4,7 @@
 2. *Fit*: a local chain in every mode, whose draws tell its mean and scale (``modes/fit.py``).
 3. *Warm up* the chains themselves, which start spread over the modes and leap by the first fits.
 4. *Refine*: rounds of draws with leaps, after each of which every mode is fitted anew from all its draws.
+5. After the draws, *look again*: other hot chains, and whether they lead to a mode that leaps did not know.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from mintmc.run import adapt
 from mintmc.run.chains import ChainRun, LaneState
 from mintmc.run.keys import Purpose, ints
 from mintmc.run.protocol import Session
-from mintmc.run.survey import FITTED, FOUND, REFINED, Survey
+from mintmc.run.survey import FITTED, FOUND, LOOKED, REFINED, Survey
 from mintmc.run.task import compile_program
 from mintmc.statistics import unpacked
 
@@ -63,6 +64,13 @@ class LeapRun(ChainRun):
         yield from super().warm_up(session)
         if self.warmed == self.task.warmup and survey.stage < REFINED:
             yield from self._refine(session)
+
+    def collect(self, session: Session) -> Iterator[None]:
+        """Make the draws, then look for modes that leaps did not know."""
+        yield from super().collect(session)
+        if self.drawn == self.task.draws and self.centres.stage < LOOKED and not session.interrupt.requested:
+            self.centres.look_again(session)
+            yield
 
     def _fit(self, session: Session) -> None:
         """A chain in every mode; the chains of the run go on from where these end."""

@@ -15,14 +15,14 @@ from mintmc.kernels.base import Kernel
 from mintmc.kernels.leap import in_params
 from mintmc.modes.fit import Moments, fit
 from mintmc.modes.label import Landscape
-from mintmc.modes.many import Found
+from mintmc.modes.many import Found, unknown
 from mintmc.proposals.leap import drawn
 from mintmc.run.beside import Centres
 from mintmc.run.keys import Purpose
 from mintmc.run.protocol import Session
 from mintmc.run.task import Task
 
-FOUND, FITTED, REFINED = 1, 2, 3
+FOUND, FITTED, REFINED, LOOKED = 1, 2, 3, 4
 """Stages of a survey that are done."""
 _PILOT_STEPS = 60
 """Of warm-up in every mode."""
@@ -53,7 +53,7 @@ class Survey(Centres):
     places
         The most modes that there is room for.
     seek
-        Finds the modes.
+        Finds the modes, or looks again when all draws are made, more briefly and from elsewhere.
     chart
         Expands the target around the modes (modes, d), for moves on batches; None on all data.
     """
@@ -63,7 +63,7 @@ class Survey(Centres):
         task: Task,
         kernel: Kernel,
         places: int,
-        seek: Callable[[Session], Found | None],
+        seek: Callable[[Session, bool], Found | None],
         chart: Callable[[np.ndarray], Atlas] | None = None,
     ):
         self.task, self.kernel, self.places, self.seek, self.chart = task, kernel, places, seek, chart
@@ -76,13 +76,14 @@ class Survey(Centres):
         self.starts = np.zeros(places, int)
         self.moments = Moments.none(places, dim)
         self.visits = np.zeros(places)
+        self.late = np.zeros((0, dim))  # modes that were found after all draws were made
         self.leaps = np.zeros(2)  # tried, and the sum of their rates, in the last round of refinement
         self.landscape = self._landscape(np.zeros((places, dim)), np.stack([np.eye(dim)] * places), 0)
         self.proposed = np.full((2, _PROPOSED), np.nan)  # energies of states drawn from the fits, and log fits there
 
     def find(self, session: Session) -> None:
         """Explore and descend; nothing is found if that was interrupted."""
-        found = self.seek(session)
+        found = self.seek(session, False)
         if found is None:
             return
         known = min(len(found.energy), self.places)
@@ -96,6 +97,15 @@ class Survey(Centres):
             self.of_chain = [_Charts(self.chart(self.ends[:known]))] * self.task.chains
             self.rows_read += 2 * self.task.target.n * known
         self.stage = FOUND
+
+    def look_again(self, session: Session) -> None:
+        """Whether other hot chains find a mode that leaps did not know; nothing if that was interrupted."""
+        found = self.seek(session, True)
+        if found is not None:
+            is_new = unknown(self.task.target, found, self.ends[: self.known])
+            self.late = np.concatenate([self.late, found.theta[is_new].reshape(-1, self.late.shape[1])])
+            self.rows_read += found.rows_read
+            self.stage = LOOKED
 
     def pilot_steps(self, warmup: int, capacity: int) -> tuple[int, int]:
         """Steps of warm-up and draws of the chain that fits a mode."""
@@ -169,7 +179,7 @@ class Survey(Centres):
     def checkpoint(self) -> Any:
         """All that it has learnt."""
         numbers = np.array([self.stage, self.known, self.lost, self.rows_read, self.crowded, self.rounds])
-        arrays = (self.ends, self.energy, self.starts, self.visits, self.leaps)
+        arrays = (self.ends, self.energy, self.starts, self.visits, self.leaps, self.late)
         return numbers, np.array([self.unseen]), arrays, self.moments, self.landscape, self.of_chain[0], self.proposed
 
     def restore(self, checkpoint: Any) -> None:
@@ -179,7 +189,7 @@ class Survey(Centres):
         whole = (int(number) for number in numbers)
         self.stage, self.known, self.lost, self.rows_read, self.crowded, self.rounds = whole
         self.unseen = float(unseen[0])
-        self.ends, self.energy, self.starts, self.visits, self.leaps = arrays
+        self.ends, self.energy, self.starts, self.visits, self.leaps, self.late = arrays
 
     def facts(self) -> dict[str, Any]:
         """What the tree should know."""
@@ -188,6 +198,7 @@ class Survey(Centres):
             "modes_known": self.known,
             "modes_unseen": self.unseen,
             "modes_crowded_out": self.crowded,
+            "modes_late": self.late.tolist(),
             "descents_lost": self.lost,
             "leap_acceptance_expected": float(rates / tried) if tried else 0.0,
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -35,6 +35,10 @@ from mintmc.samplers.explore import explore
 
 LEAST_WARMUP = 30
 _MOST_PLACES = 2**12
+_AGAIN, _FEWEST_AGAIN = 8, 16
+"""Descents from other hot chains after the draws: one for so many before them, and the fewest."""
+_OTHERS = 2**31
+"""Their seed, from that of the run on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +140,7 @@ class Leaps(ByContent, Sampler):
             )
         kernel = self.kernel(task.target)
         chart = None if self.control is None else partial(_charted, task, self.places)
-        survey = Survey(task, kernel, self.places, lambda session: self._seek(task, session), chart)
+        survey = Survey(task, kernel, self.places, partial(self._seek, task), chart)
         watcher = LeapWatcher(survey, task.chains, task.target.unravel)
         batching = "none" if self.control is None else "shuffled"
         return LeapRun(task, kernel, type(self).__name__, batching=batching, watcher=watcher, centres=survey)
@@ -152,12 +156,16 @@ class Leaps(ByContent, Sampler):
             local = MetropolisKernel(tempered, proposal, Common(True), size, target.dim, target.dtype)
         return LeapKernel(local, self.independent)
 
-    def _seek(self, task: Task, session: Session) -> Found | None:
+    def _seek(self, task: Task, session: Session, again: bool) -> Found | None:
         given, chains, rows_read = self._given(), None, 0
+        if given and again:  # who gives modes does not want others
+            return None
         if given:
             starts = np.stack([np.asarray(flatten(mode, "modes")[0]) for mode in given])
         else:
-            explored = explore(task, session, self.explore, self.starts)
+            number = max(self.starts // _AGAIN, _FEWEST_AGAIN) if again else self.starts
+            own = replace(task, seed=(task.seed + _OTHERS) % 2**32) if again else task
+            explored = explore(own, session, self.explore, number)
             if explored is None:
                 return None
             starts, chains, rows_read = explored
@@ -167,7 +175,7 @@ class Leaps(ByContent, Sampler):
             starts,
             chains=chains,
             seed=task.seed,
-            is_enough=not given,
+            is_enough=not (given or again),
             advance=lambda: session.display.advance(phase, 1),
             pool=session.pool,
         )

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from mintmc import check
+from mintmc.control.laplace import curvature
 from mintmc.modes.many import Found, gather
+from mintmc.modes.search import Search
 from mintmc.params import Params, flatten
 from mintmc.posterior import Posterior
 from mintmc.result.tree import variables
@@ -29,18 +32,22 @@ if TYPE_CHECKING:
     import xarray
 
 _SHOWN = 20
+_LEAST_RISE, _MOST_RISE = 0.1, 2.5
+"""Of the energy at one standard deviation, if the curvature tells it."""
 
 
 @dataclass(frozen=True)
 class Modes:
     """The modes that were found, the lowest first; it prints as a table.
 
-    ``params`` has a leading axis of modes. ``unseen`` estimates how many modes no descent led to, from how many were
-    reached once and twice.
+    ``params`` has a leading axis of modes. ``deviation`` are the standard deviations of all parameters (modes, d) by
+    the curvature there, NaN where curvature does not tell (singular models). ``unseen`` estimates
+    how many modes no descent led to, from how many were reached once and twice.
     """
 
     params: Params
     energy: np.ndarray
+    deviation: np.ndarray
     starts: np.ndarray
     unseen: float
     lost: int
@@ -52,11 +59,13 @@ class Modes:
 
     def __str__(self) -> str:
         lines = [f"{len(self)} modes, about {self.unseen:.1f} not seen; {self.lost} descents led nowhere"]
-        lines += [f"{'mode':>6} {'energy':>14} {'starts':>7}  params"]
+        lines += [f"{'mode':>6} {'energy':>14} {'starts':>7} {'deviations':>21}  params"]
         flat = np.concatenate([values.reshape(len(self), -1) for values in self.variables.values()], axis=1)
         for j in range(min(len(self), _SHOWN)):
             some = ", ".join(f"{value:.4g}" for value in flat[j, :4]) + (", ..." if flat.shape[1] > 4 else "")
-            lines.append(f"{j:>6} {self.energy[j]:>14,.2f} {self.starts[j]:>7}  {some}")
+            widths = self.deviation[j]
+            width = "flat" if np.isnan(widths).any() else f"{widths.min():.2g} to {widths.max():.2g}"
+            lines.append(f"{j:>6} {self.energy[j]:>14,.2f} {self.starts[j]:>7} {width:>21}  {some}")
         if len(self) > _SHOWN:
             lines.append(f"   ... {len(self) - _SHOWN} more")
         return "\n".join(lines)
@@ -72,6 +81,7 @@ class Modes:
         named: dict[str, Any] = {"energy": ("mode", self.energy), "starts": ("mode", self.starts)}
         for name, values in self.variables.items():
             named[name] = (("mode", *(f"{name}_dim_{axis}" for axis in range(values.ndim - 1))), values)
+        named["deviation"] = (("mode", "parameter"), self.deviation)
         coords = {"mode": np.arange(len(self))}
         return xarray.Dataset(named, coords, {"modes_unseen": self.unseen, "descents_lost": self.lost})
 
@@ -145,5 +155,25 @@ def find_modes(
 def _table(found: Found, target: Any) -> Modes:
     theta = found.theta.astype(target.dtype)
     params = jax.tree.map(np.asarray, jax.vmap(target.unravel)(theta))
-    numbers = (found.energy, found.starts, found.unseen, found.lost, found.rows_read)
+    search = Search(target, 2**31)
+    deviation = np.array([_deviations(search, end) for end in theta]).reshape(theta.shape)
+    numbers = (found.energy, deviation, found.starts, found.unseen, found.lost, found.rows_read + search.rows_read)
     return Modes(params, *numbers, variables(theta, target.unravel))
+
+
+def _deviations(search: Search, theta: np.ndarray) -> np.ndarray:
+    """Of all parameters, by the curvature at a mode."""
+    expansion, _ = search.expansion(jnp.asarray(theta))
+    precision = curvature(search.target, expansion)
+    unknown = np.full(theta.shape, np.nan)
+    if not np.isfinite(precision).all():
+        return unknown
+    values, vectors = np.linalg.eigh(precision)
+    if values[0] <= 0:
+        return unknown
+    # One deviation along the flattest direction must be one: there a parabola rises by 0.5.
+    steps = (sign * vectors[:, 0] / np.sqrt(values[0]) for sign in (-1, 1))
+    rises = [search.energy(theta + step) - search.energy(theta) for step in steps]
+    if not all(_LEAST_RISE < rise < _MOST_RISE for rise in rises):
+        return unknown
+    return np.asarray(np.sqrt(np.diagonal(np.linalg.inv(precision))))
