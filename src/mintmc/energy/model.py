@@ -15,6 +15,7 @@ from jax.experimental.xla_metadata import set_xla_metadata
 from mintmc.data import Rows
 from mintmc.energy.density import Density
 from mintmc.energy.two_floats import fold, join, two_sum
+from mintmc.shapes import PerRow, Vector
 
 DATA_AXIS = "data"
 PARTS = 16
@@ -60,7 +61,7 @@ class Model:
         zero = jnp.zeros((), dtype)
         return Density(zero, zero, zero, None if self.log_jacobian is None else zero)
 
-    def each(self, theta: Array, rows: Rows) -> Array:
+    def each(self, theta: Vector, rows: Rows) -> PerRow:
         """Log-likelihoods of the given rows, which may be Referenced, one by one."""
         rows = rows.rows if isinstance(rows, Referenced) else rows
         result: Array = jax.vmap(self.log_likelihood, (None, 0))(theta, rows)
@@ -80,11 +81,11 @@ class Model:
         """Rows read to know a batch's log-likelihoods at the reference: none where they lie beside the rows."""
         return batch_size if self.finds_reference else 0
 
-    def density(self, theta: Array, rows: Rows) -> Density:
+    def density(self, theta: Vector, rows: Rows) -> Density:
         """Exact log density on all data, block by block."""
         return self._full_pass(theta, rows, with_gradient=False)[0]
 
-    def density_and_gradient(self, theta: Array, rows: Rows) -> tuple[Density, Array]:
+    def density_and_gradient(self, theta: Vector, rows: Rows) -> tuple[Density, Vector]:
         """Exact log density with the gradient of the log-likelihood, in one pass."""
         return self._full_pass(theta, rows, with_gradient=True)
 

@@ -12,6 +12,7 @@ from jax import Array
 from mintmc.data import Batch, Rows
 from mintmc.energy.density import Density
 from mintmc.energy.model import Model, apart
+from mintmc.shapes import Matrix, PerRow, Scalar, Vector
 
 TEMPERS = ("posterior", "likelihood")
 _IMPOSSIBLE = -1e30
@@ -50,12 +51,12 @@ class Tempered:
         result: Array = self._own(*self.model.without_data(theta))
         return result
 
-    def without_data_gradient(self, theta: Array) -> Array:
+    def without_data_gradient(self, theta: Vector) -> Vector:
         """The gradient of the same terms."""
         result: Array = jnp.zeros_like(theta) + self._own(*self.model.without_data(theta, jax.grad))
         return result
 
-    def without_data_curvature(self, theta: Array) -> Array:
+    def without_data_curvature(self, theta: Vector) -> Matrix:
         """The Hessian of the same terms."""
         result: Array = jnp.zeros((theta.size, theta.size), theta.dtype) + self._own(
             *self.model.without_data(theta, jax.hessian)
@@ -68,18 +69,18 @@ class Tempered:
         ratio = self._own(prior, jacobian_change(here, there)) + likelihood / self.temperature
         return jnp.where(there.is_zero, -jnp.inf, ratio)
 
-    def full_gradient(self, theta: Array, rows: Rows) -> tuple[Density, Array]:
+    def full_gradient(self, theta: Vector, rows: Rows) -> tuple[Density, Vector]:
         """Exact density, and the exact gradient of the log target; 0 where the density is."""
         density, likelihood = self.model.density_and_gradient(theta, rows)
         gradient = self._own(*self.model.without_data(theta, jax.grad)) + likelihood / self.temperature
         return density, jnp.where(density.is_zero, 0, gradient)
 
-    def base_gradient(self, theta: Array) -> Array:
+    def base_gradient(self, theta: Vector) -> Vector:
         """The gradient of B: what stays the same of the log target's if the temperature changes."""
         result: Array = jnp.zeros_like(theta) + self._base(*self.model.without_data(theta, jax.grad))
         return result
 
-    def batch_gradient(self, theta: Array, batch: Rows) -> Array:
+    def batch_gradient(self, theta: Vector, batch: Rows) -> Vector:
         """Gradient of the log target, estimated on a batch; 0 where the prior is."""
         gradient = jax.grad(lambda at: self.n_eff * self.model.each(at, batch).mean() + self.prior(at))(theta)
         return jnp.where(self.model.is_possible(theta), gradient, 0)
@@ -88,19 +89,19 @@ class Tempered:
         """The same target, with what it must be given besides rows: nothing."""
         return self
 
-    def difference(self, here: Array, there: Array, batch: Rows) -> Estimate:
+    def difference(self, here: Vector, there: Vector, batch: Rows) -> Estimate:
         """The log ratio, both ends on the same batch."""
         change = self._scaled_mean(self.differences(here, there, batch))
         value = change.value + self.known(here, there)
         return certain(change._replace(value=jnp.where(self.model.is_possible(there), value, -jnp.inf)))
 
-    def differences(self, here: Array, there: Array, rows: Rows) -> Array:
+    def differences(self, here: Vector, there: Vector, rows: Rows) -> PerRow:
         """What each row adds to the log ratio, as far as batches must estimate it; not tempered."""
         before, after = self.levels(here, rows), self.levels(there, rows)
         # Of rows that are impossible here or there, those there decide: -inf outweighs any finite number.
         return jnp.where(after == -jnp.inf, -jnp.inf, after - jnp.maximum(before, _IMPOSSIBLE))
 
-    def levels(self, theta: Array, rows: Rows) -> Array:
+    def levels(self, theta: Vector, rows: Rows) -> PerRow:
         """Numbers of the rows at one state whose differences are ``differences``."""
         return self.model.each(theta, rows)
 
@@ -108,7 +109,7 @@ class Tempered:
         """The terms of the log ratio that need no batch."""
         return self.prior(there) - self.prior(here)
 
-    def level(self, theta: Array, batch: Rows) -> Estimate:
+    def level(self, theta: Vector, batch: Rows) -> Estimate:
         """The likelihood's term of the log target itself: far noisier than a difference."""
         return certain(self._scaled_mean(self.model.each(theta, batch)))
 
@@ -138,7 +139,7 @@ def certain(estimate: Estimate) -> Estimate:
     return estimate._replace(noise=jnp.where(jnp.abs(estimate.value) > _CERTAIN, 0, estimate.noise))
 
 
-def mean_and_its_variance(each: Array, n: int) -> tuple[Array, Array]:
+def mean_and_its_variance(each: PerRow, n: int) -> tuple[Scalar, Scalar]:
     """The mean of m of n values drawn without replacement, and its estimated variance."""
     m = each.shape[0]
 

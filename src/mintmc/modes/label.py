@@ -23,6 +23,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from mintmc.shapes import PerMode, Scalar, Vector
+
 FREEDOM = 7.0
 
 
@@ -44,19 +46,19 @@ class Landscape(NamedTuple):
         """Log |L| of every mode."""
         return jnp.log(jnp.diagonal(self.factor, axis1=1, axis2=2)).sum(axis=1)
 
-    def log_weighted(self, theta: Array) -> Array:
+    def log_weighted(self, theta: Vector) -> PerMode:
         """Log w_j Q_j(theta), up to a constant that all share."""
         whitened = jnp.einsum("kij,kj->ki", self.inverse, theta - self.mean)
         tails = 0.5 * (FREEDOM + theta.size) * jnp.log1p((whitened**2).sum(axis=1) / FREEDOM)
         return self.log_weight - self.log_volume - tails
 
-    def log_density(self, log_weighted: Array) -> Array:
+    def log_density(self, log_weighted: PerMode) -> Scalar:
         """Log sum_j w_j Q_j, of what ``log_weighted`` says."""
         dim = self.mean.shape[1]
         constant = math.lgamma((FREEDOM + dim) / 2) - math.lgamma(FREEDOM / 2) - dim / 2 * math.log(FREEDOM * math.pi)
         return jax.nn.logsumexp(log_weighted) + constant
 
-    def carried(self, theta: Array, here: Array, there: Array) -> Array:
+    def carried(self, theta: Vector, here: Array | int, there: Array | int) -> Vector:
         """The same place within another mode."""
         return self.mean[there] + self.factor[there] @ (self.inverse[here] @ (theta - self.mean[here]))
 

@@ -7,7 +7,8 @@ singular models are flat to second order at their modes, and their ends lie scat
 
 How many modes were not seen is estimated from how many were seen once (f1) and twice (f2): Chao's f1 (f1 - 1) /
 (2 (f2 + 1)), as for species. Starts from one hot chain are alike, so it is asked of chains, too: how many modes did one
-chain alone, or two, lead to. The larger answer counts.
+chain alone, or two, lead to. And where there are many modes: of how many chains does each lie on the way, as a
+beta-binomial distribution, and how likely is it to lie on that of none. The largest answer counts.
 """
 
 from __future__ import annotations
@@ -32,6 +33,13 @@ _BETWEEN = 9
 _STEPS = 200
 _AT_A_TIME, _FEWEST = 32, 64
 """Starts that are gone down from before it asks whether all modes were reached twice, and the fewest of them."""
+_MANY, _ITERATIONS = 8, 50
+"""Modes of which it can be asked how often chains come by, and how often it is."""
+_ENOUGH = 0.1
+"""Modes that may be missing when it ends before the last start."""
+_MATTERS = (10.0, 2.0)
+"""Nats, and nats a parameter, above the lowest mode: one that is higher has weight only if it is e^2 times as wide in
+every direction."""
 _TOO_HIGH = 20.0
 """Nats a parameter above the lowest mode: what is higher has no weight, whatever its width."""
 
@@ -45,20 +53,48 @@ class Found(NamedTuple):
     lost: int  # starts that led nowhere
     rows_read: int
     chains: np.ndarray | None = None  # (modes,) how many hot chains led there
+    origins: int = 0  # hot chains that led to any mode
     is_sample: bool = True  # whether starts came from hot chains, and not from somebody who knew where to begin
 
     @property
     def unseen(self) -> float:
-        """An estimate of the number of modes that no start led to; NaN if the starts are no sample."""
+        """An estimate of the number of modes with weight that no start led to; NaN if the starts are no sample."""
         if not self.is_sample:
             return float("nan")
-        by_chain = 0.0 if self.chains is None else _chao(self.chains)
-        return max(_chao(self.starts), by_chain)
+        counted = self.matters(self.energy.min(initial=np.inf))
+        if self.chains is None:
+            return _chao(self.starts[counted])
+        return _unseen(self.starts[counted], self.chains[counted], self.origins)
+
+    def matters(self, lowest: float) -> np.ndarray:
+        """Which of them may have weight beside one of an energy."""
+        return np.asarray(self.energy < lowest + _MATTERS[0] + _MATTERS[1] * self.theta.shape[1])
 
 
 def _chao(times: np.ndarray) -> float:
     once, twice = (int((times == number).sum()) for number in (1, 2))
     return once * (once - 1) / (2 * (twice + 1))
+
+
+def _unseen(starts: np.ndarray, chains: np.ndarray, origins: int) -> float:
+    return max(_chao(starts), _chao(chains), _missed(chains, origins) if len(chains) >= _MANY else 0.0)
+
+
+def _missed(chains: np.ndarray, origins: int) -> float:
+    """How many modes no chain led to, if each mode lies on the way of a beta-binomial number of them."""
+    known, unseen = len(chains), 0.0
+    for _ in range(_ITERATIONS):
+        # Moments with those that were not seen among them.
+        total = known + unseen
+        share = chains.sum() / total / origins
+        variance = ((chains - share * origins) ** 2).sum() / total + unseen / total * (share * origins) ** 2
+        even = origins * share * (1 - share)
+        alike = np.clip((variance / max(even, 1e-9) - 1) / max(origins - 1, 1), 1e-6, 1 - 1e-6)
+        a, b = share * (1 / alike - 1), (1 - share) * (1 / alike - 1)
+        at = np.arange(origins)
+        none = float(np.exp(np.sum(np.log(b + at + 1e-300) - np.log(a + b + at))))
+        unseen = known * none / max(1 - none, 1e-3)
+    return unseen
 
 
 class _Valley(NamedTuple):
@@ -71,6 +107,13 @@ class _Valley(NamedTuple):
     def is_sure(self) -> bool:
         """Whether it was reached twice, and not by one chain alone."""
         return self.starts > 1 and len(self.chains) > 1
+
+
+def _is_all(valleys: list[_Valley]) -> bool:
+    """Whether hardly any mode can be missing."""
+    starts, chains = (np.array(times) for times in zip(*((v.starts, len(v.chains)) for v in valleys), strict=True))
+    origins = len(frozenset().union(*(valley.chains for valley in valleys)))
+    return all(valley.is_sure for valley in valleys) and _unseen(starts, chains, origins) < _ENOUGH
 
 
 def gather(
@@ -115,19 +158,18 @@ def gather(
             valleys = valleys if end is None else _joined(on_part, valleys, end)
             advance()
         done += len(some)
-        if is_enough and done >= _FEWEST and all(valley.is_sure for valley in valleys):
+        low = _low(valleys, flat.dim)
+        if is_enough and done >= _FEWEST and low and _is_all(low):
             break
+    reached = sum(valley.starts for valley in valleys)
     if part is not None:
-        coarse, valleys = valleys, []
+        coarse, valleys = _low(valleys, flat.dim), []
         ends = run(lambda valley: _descended(on_all, valley.theta), coarse)
         for valley, end in zip(coarse, ends, strict=True):
             end = end and end._replace(starts=valley.starts, chains=valley.chains)
-            lost += valley.starts if end is None else 0
             valleys = valleys if end is None else _joined(on_all, valleys, end)
-    highest = _TOO_HIGH * (1 + flat.dim) + min((valley.energy for valley in valleys), default=0.0)
-    lost += sum(valley.starts for valley in valleys if not valley.energy < highest)
-    valleys = [valley for valley in valleys if valley.energy < highest]
-    valleys.sort(key=lambda valley: valley.energy)
+    valleys = sorted(_low(valleys, flat.dim), key=lambda valley: valley.energy)
+    lost += reached - sum(valley.starts for valley in valleys)
     dim = flat.dim
     return Found(
         np.array([valley.theta for valley in valleys]).reshape(-1, dim),
@@ -136,7 +178,14 @@ def gather(
         lost,
         on_all.rows_read + (on_part.rows_read if part is not None else 0),
         None if chains is None else np.array([len(valley.chains) for valley in valleys], int),
+        len(frozenset().union(*(valley.chains for valley in valleys))),
     )
+
+
+def _low(valleys: list[_Valley], dim: int) -> list[_Valley]:
+    """Those that are not too high to have weight."""
+    highest = _TOO_HIGH * (1 + dim) + min((valley.energy for valley in valleys), default=0.0)
+    return [valley for valley in valleys if valley.energy < highest]
 
 
 def unknown(flat: FlatTarget, found: Found, known: np.ndarray) -> np.ndarray:

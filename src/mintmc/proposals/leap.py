@@ -19,6 +19,7 @@ from jax import Array
 from mintmc.modes.label import FREEDOM, Landscape
 from mintmc.proposals.base import Point, Proposal, Visit
 from mintmc.proposals.tuning import Tuning
+from mintmc.shapes import Scalar, Vector
 
 
 class Randomness(NamedTuple):
@@ -56,13 +57,13 @@ class Leap(Proposal):
         fresh = student(where, width, dim, dtype) if self.is_independent else None
         return Randomness(jax.random.uniform(which, dtype=dtype), fresh)
 
-    def move(self, randomness: Randomness, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Array]:
+    def move(self, randomness: Randomness, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Scalar]:
         """Where the leap leads, and its log q; -inf if it would not be reversible."""
         way = self.way(randomness, here.theta, tuning.modes)
         there = jax.lax.cond(way.is_possible, lambda: visit(way.theta), lambda: here)
         return there, jnp.where(way.is_possible, way.log_q, -jnp.inf)
 
-    def way(self, randomness: Randomness, theta: Array, modes: Landscape) -> Way:
+    def way(self, randomness: Randomness, theta: Vector, modes: Landscape) -> Way:
         """From which mode to which, and where."""
         near = modes.log_weighted(theta)
         mode = near.argmax()

@@ -83,7 +83,6 @@ def diagnose(tree: xarray.DataTree, labels: Any = None) -> Diagnosis:
     if "modes" in tree.children:
         numbers |= leap_numbers(tree)
         warnings += leap_warnings(tree)
-        labels = tree["sample_stats"]["mode"].values if labels is None and tree["modes"].sizes["mode"] > 1 else labels
     if labels is not None:
         numbers |= mode_numbers(labels)
         warnings += mode_warnings(labels)

@@ -40,6 +40,7 @@ WORDS = {
     "modes": "modes",
     "modes_unseen": "modes not seen, estimated",
     "leap_acceptance": "acceptance of leaps",
+    "leap_noise": "log-ratio noise of leaps",
     "mode_chi_square": "weights of modes, chi-square per degree of freedom",
 }
 """How each number is called where it is printed; the names themselves stay the same from release to release."""

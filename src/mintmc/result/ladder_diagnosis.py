@@ -54,11 +54,16 @@ def mode_warnings(labels: Any) -> Iterator[str]:
     unvisited = sorted(set(range(labels.sizes["mode"] if is_known else int(max(visited)) + 1)) - visited)
     if unvisited:
         yield f"no draw is in mode {', '.join(map(str, unvisited))}: use a hotter ladder or other starts"
-    found = agreement(_labels(labels))
+    yield from disagreement(_labels(labels), "run longer, with more frequent exchanges or more rungs")
+
+
+def disagreement(labels: Any, advice: str) -> Iterator[str]:
+    """Chains that disagree about the weights of modes; ``labels`` are whole numbers (chain, draw)."""
+    found = agreement(labels)
     if found.p_value < MIN_P_VALUE:
         yield (
             f"the chains disagree on the weights of the modes (chi-square {found.chi_square:.0f} on "
-            f"{found.freedom} degrees of freedom): run longer, with more frequent exchanges or more rungs"
+            f"{found.freedom} degrees of freedom): {advice}"
         )
 
 

@@ -7,6 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from mintmc.result.diagnosis import MAX_NOISE
+from mintmc.result.ladder_diagnosis import disagreement, mode_numbers
+from mintmc.result.reading import thinned
+
 MAX_UNSEEN = 0.5
 """Modes that exploring is expected to have missed."""
 LOWER = 1.0
@@ -19,13 +23,18 @@ MIN_LEAPS = 0.01
 
 def leap_numbers(tree: Any) -> dict[str, float]:
     """What there is to judge."""
-    stats, modes = tree["sample_stats"], tree["modes"]
+    modes, stats = tree["modes"], thinned(tree["sample_stats"], "mode", "leap_rate", "leap_noise")
     rates = stats["leap_rate"].values
-    unseen = float(tree.attrs["modes_unseen"])
+    unseen, leaps = float(tree.attrs["modes_unseen"]), modes.sizes["mode"] > 1
+    noise = stats["leap_noise"].values
+    known = np.isfinite(noise)
     return {
         "modes": modes.sizes["mode"],
         **({} if np.isnan(unseen) else {"modes_unseen": unseen}),
-        "leap_acceptance": float(rates.mean()) if modes.sizes["mode"] > 1 else 0.0,
+        "leap_acceptance": float(rates.mean()) if leaps else 0.0,
+        # Weighed by how likely a leap is, as that of other moves.
+        "leap_noise": float(np.average(noise[known], weights=rates[known] + 1e-12)) if leaps and known.any() else 0.0,
+        **(mode_numbers(stats["mode"].values) if leaps else {}),
     }
 
 
@@ -61,7 +70,12 @@ def leap_warnings(tree: Any) -> Iterator[str]:
             f"only {numbers['leap_acceptance']:.2%} of the leaps are accepted: the fits are poor; use a longer warm-up "
             "or local moves that mix better"
         )
+    if numbers["leap_noise"] > MAX_NOISE:
+        yield f"log-ratio noise {numbers['leap_noise']:.1f} of leaps is above {MAX_NOISE:g}: use a larger batch"
     modes = tree["modes"]
+    if numbers["modes"] > 1:
+        labels = thinned(tree["sample_stats"], "mode")["mode"].values
+        yield from disagreement(labels, "run longer, with a longer warm-up for better fits")
     is_missed = (modes["chain_weight"].values.max(axis=0) == 0) & (modes["fitted_weight"].values > MISSED)
     if is_missed.any():
         yield (

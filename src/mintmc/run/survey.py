@@ -103,6 +103,7 @@ class Survey(Centres):
         found = self.seek(session, True)
         if found is not None:
             is_new = unknown(self.task.target, found, self.ends[: self.known])
+            is_new &= found.matters(self.energy[: self.known].min())
             self.late = np.concatenate([self.late, found.theta[is_new].reshape(-1, self.late.shape[1])])
             self.rows_read += found.rows_read
             self.stage = LOOKED

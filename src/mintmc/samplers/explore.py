@@ -24,7 +24,7 @@ _HOT = (10.0, 100.0, 1000.0)
 """Temperatures of a density without data."""
 _DRAWS, _THIN, _WARMUP = 400, 10, 500
 _ALPHA = 0.9
-_FEWEST_CHAINS = 4
+_FEWEST_CHAINS = 8
 """At each temperature: what only one of them finds tells of what none has found."""
 
 

@@ -35,7 +35,7 @@ from mintmc.samplers.explore import explore
 
 LEAST_WARMUP = 30
 _MOST_PLACES = 2**12
-_AGAIN, _FEWEST_AGAIN = 8, 16
+_AGAIN, _FEWEST_AGAIN = 32, 16
 """Descents from other hot chains after the draws: one for so many before them, and the fewest."""
 _OTHERS = 2**31
 """Their seed, from that of the run on."""
@@ -59,7 +59,7 @@ class Leaps(ByContent, Sampler):
     explore
         A sampler of hot chains to find them with, or None to choose one.
     starts
-        States of the hot chains from which to go down, at most; it ends earlier when every mode was reached twice.
+        States of the hot chains from which to go down, at most; it ends earlier when hardly any mode can be missing.
     places
         The most modes that there is room for.
     independent
@@ -85,7 +85,7 @@ class Leaps(ByContent, Sampler):
     _: KW_ONLY
     modes: Any = None
     explore: Any = None
-    starts: int = 512
+    starts: int = 2048
     places: int = 64
     independent: bool = False
     control: Taylor | None = None

@@ -100,7 +100,7 @@ class Modes:
 
 
 def find_modes(
-    posterior: Posterior, *, init: Any, explore: Any = None, starts: int = 512, chains: int = 4, seed: int = 0
+    posterior: Posterior, *, init: Any, explore: Any = None, starts: int = 2048, chains: int = 8, seed: int = 0
 ) -> Modes:
     """Find the modes of a posterior.
 
@@ -113,7 +113,7 @@ def find_modes(
     explore
         A sampler of hot chains, or a tree of draws to go down from; None chooses MINT at several temperatures.
     starts
-        Draws to go down from, at most; it ends earlier when every mode was reached twice.
+        Draws to go down from, at most; it ends earlier when hardly any mode can be missing.
     chains
         Hot chains at each temperature.
     seed
