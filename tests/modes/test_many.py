@@ -62,6 +62,28 @@ def test_the_unseen_are_estimated_from_those_seen_once_and_twice(starts, unseen)
     assert Found(np.zeros((len(starts), 1)), np.zeros(len(starts)), np.array(starts), 0, 0).unseen == unseen
 
 
+@pytest.mark.parametrize("alike", [0.02, 0.2])
+def test_modes_that_no_chain_led_to_are_estimated_from_how_many_led_to_the_others(alike):
+    """Fifty modes, each on the way of a beta-binomial number of 20 chains."""
+    modes, origins, share = 50, 20, 0.2
+    rng, spread = np.random.default_rng(8), 1 / alike - 1
+    estimated, missing = [], []
+    for _ in range(300):
+        chains = rng.binomial(origins, rng.beta(share * spread, (1 - share) * spread, modes))
+        seen = chains[chains > 0]
+        found = Found(np.zeros((len(seen), 1)), np.zeros(len(seen)), 9 * seen, 0, 0, seen, origins)
+        estimated.append(found.unseen)
+        missing.append(modes - len(seen))
+    assert 0.5 < np.mean(estimated) / np.mean(missing) < 2
+
+
+def test_a_mode_may_be_missing_though_all_others_were_reached_twice():
+    chains = np.array([2] * 12 + [3] * 20 + [4] * 17)
+    found = Found(np.zeros((49, 1)), np.zeros(49), 2 * chains, 0, 0, chains, 16)
+    assert found.unseen > 0.5
+    assert Found(np.zeros((49, 1)), np.zeros(49), 9 * chains, 0, 0, 4 * chains, 16).unseen < 0.1
+
+
 @pytest.mark.slow
 def test_a_part_of_the_rows_goes_ahead():
     """A mixture of two normals whose labels can be swapped, on 30,000 rows."""

@@ -58,10 +58,14 @@ def samplers(data, mode):
         ),
         "FireflyMC, tuned": (mintmc.FireflyMC(tuned, proposal=walk(0.03)), 6000, 5),
         "TunaMH": (mintmc.TunaMH.logistic(x, proposal=walk(0.01)), 6000, 20),
+        "ScalableMH": (mintmc.ScalableMH(mintmc.RegressionBounds.logistic(x)), 6000, 1),
+        "MINT with control": (mintmc.MINT(100, temperature=1.0, control=mintmc.Taylor()), 6000, 1),
     }
 
 
-@pytest.mark.parametrize("name", ["BarkerMH", "ConfidenceMH with proxy", "FireflyMC, tuned", "TunaMH"])
+@pytest.mark.parametrize(
+    "name", ["BarkerMH", "ConfidenceMH with proxy", "FireflyMC, tuned", "TunaMH", "ScalableMH", "MINT with control"]
+)
 def test_moments_agree_with_hmc(data, posterior, reference, name):
     mode = reference.mean(axis=(0, 1))
     sampler, draws, thin = samplers(data, mode)[name]

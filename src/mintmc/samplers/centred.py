@@ -221,8 +221,6 @@ class Centred(Centres):
 
     def _begun(self, task: Task) -> Any:
         """The chains start around their centres: what they were given is where the mode was sought from."""
-        if not self.is_controlled:
-            return task
         is_possible = task.target.compiled(("is possible",), lambda: jax.jit(task.target.model.is_possible))
         key = jax.random.fold_in(jax.random.key(task.seed), _STARTS)
         thetas = []
