@@ -95,3 +95,25 @@ def test_mistakes_are_refused(settings, message, no_compiler):
     density = mintmc.Posterior.from_density(lambda x: -0.5 * x**2)
     with pytest.raises(ValueError, match=message):
         tune_ladder(density, **({"init": 0.0, "hottest": 10.0, "rungs": 3} | settings))
+
+
+@pytest.mark.slow
+def test_with_control_cold_rungs_read_small_batches():
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(4000, 2)).astype(np.float32)
+    y = (rng.random(4000) < 1 / (1 + np.exp(-x @ np.array([1.0, -0.5])))).astype(np.float32)
+
+    def log_likelihood(beta, row):
+        eta = row["x"] @ beta
+        return row["y"] * eta - jnp.logaddexp(0.0, eta)
+
+    posterior = mintmc.Posterior(log_likelihood, {"x": x, "y": y}, lambda beta: -0.5 * jnp.sum(beta**2))
+    pilots = {"init": np.zeros(2), "hottest": 20, "rungs": 3, "rounds": 1, "draws": 300}
+    plain, controlled = (tune_ladder(posterior, **pilots, control=control) for control in (None, mintmc.Taylor()))
+    assert plain.temperatures == controlled.temperatures
+    assert plain.batch_sizes[0] is None
+    assert controlled.batch_sizes[0] is not None
+    assert controlled.batch_sizes[0] < 400
+    sampler = mintmc.ParallelTempering(controlled, control=mintmc.Taylor())
+    tree = mintmc.sample(posterior, sampler, init=np.zeros(2), draws=500, warmup=300, chains=2, progress=False)
+    assert float(tree["ladder"]["log_ratio_noise"].max()) < 4

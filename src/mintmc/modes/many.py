@@ -13,6 +13,7 @@ beta-binomial distribution, and how likely is it to lie on that of none. The lar
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -40,6 +41,8 @@ _ENOUGH = 0.1
 _MATTERS = (10.0, 2.0)
 """Nats, and nats a parameter, above the lowest mode: one that is higher has weight only if it is e^2 times as wide in
 every direction."""
+_BARREN = 4
+"""Descents of a hot chain to no mode before it is left: too hot, it has gone where nothing leads back from."""
 _TOO_HIGH = 20.0
 """Nats a parameter above the lowest mode: what is higher has no weight, whatever its width."""
 
@@ -149,11 +152,17 @@ def gather(
     valleys: list[_Valley] = []
     lost = done = 0
     origin = np.arange(len(starts)) if chains is None else chains
+    left = Counter[int]()  # descents that a chain has led to no mode
+    low: list[_Valley] = []
     for first in range(0, len(starts), _AT_A_TIME):
-        some = starts[first : first + _AT_A_TIME]
-        ends = run(lambda start: _descended(on_part, np.asarray(start, float)), some)
-        for number, end in enumerate(ends, first):
-            end = end and end._replace(chains=frozenset([int(origin[number])]))
+        led = frozenset().union(*(valley.chains for valley in low))
+        numbers = range(first, min(first + _AT_A_TIME, len(starts)))
+        some = [number for number in numbers if origin[number] in led or left[int(origin[number])] < _BARREN]
+        ends = run(lambda number: _descended(on_part, np.asarray(starts[number], float)), some)
+        for number, end in zip(some, ends, strict=True):
+            chain = int(origin[number])
+            left[chain] += 1
+            end = end and end._replace(chains=frozenset([chain]))
             lost += end is None
             valleys = valleys if end is None else _joined(on_part, valleys, end)
             advance()

@@ -3,7 +3,8 @@
 Temperatures: parallel tempering on all data, first on a geometric ladder; after each round the barrier is cut into
 equal parts (see ``ladder.barrier``). Batch sizes: the noise of a log ratio on m of the n rows is c (1/m - 1/n). The
 last pilot measures it on a batch of moderate size, for the proposals of every rung at its adapted step and for swaps
-with the next hotter rung, and m follows from c.
+with the next hotter rung, and m follows from c. With control variates it is the noise of the residuals, measured by
+parallel tempering on such batches: where the expansions hold, cold rungs read small ones, too.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from jax import Array
 
 from mintmc import check
 from mintmc.acceptance.minibatch import Common
+from mintmc.control import Taylor
 from mintmc.data import Batch
 from mintmc.energy import Tempered
 from mintmc.kernels.metropolis import MetropolisKernel, State
@@ -48,6 +50,7 @@ def tune_ladder(
     chains: int = 2,
     seed: int = 0,
     temper: str | None = None,
+    control: Taylor | None = None,
     progress: bool = False,
 ) -> Ladder:
     """Fit the temperatures and batch sizes of a ladder to a posterior.
@@ -71,7 +74,7 @@ def tune_ladder(
         Pilot runs: draws of each (and as many steps of warm-up), how often the temperatures are refitted, and chains.
     seed
         The same seed gives the same ladder.
-    temper
+    temper, control
         As the sampler that the ladder is for.
     progress
         Show a progress bar for every pilot.
@@ -92,6 +95,7 @@ def tune_ladder(
     proposal = RandomWalk() if proposal is None else proposal
     settings = {"init": init, "draws": draws, "warmup": draws, "chains": chains, "progress": progress}
     ladder = Ladder.geometric(hottest, rungs)
+    ParallelTempering(ladder, proposal=proposal, temper=temper, control=control)  # refuses what it would refuse later
     for round_ in range(rounds):
         sampler = ParallelTempering(ladder, proposal=proposal, temper=temper)
         pilot = sample(posterior, sampler, seed=seed + round_, **settings)["ladder"]
@@ -101,11 +105,15 @@ def tune_ladder(
     if n < 2 * _FEWEST:
         return ladder
     size = min(n // 2, max(_FEWEST, n // 50))
-    probe = _Probe(ladder, proposal=proposal, temper=temper, size=size)
+    probe: ParallelTempering = _Probe(ladder, proposal=proposal, temper=temper, size=size)
+    if control is not None:
+        on_batches = Ladder(ladder.temperatures, [size] * rungs)
+        probe = ParallelTempering(on_batches, proposal=proposal, temper=temper, control=control)
     pilot = sample(posterior, probe, seed=seed + rounds, **settings)["ladder"]
     # Swaps with the hotter rung are decided on this one's batches; the hottest has none (NaN).
     measured = np.fmax(_over_chains(pilot, "log_ratio_noise"), _over_chains(pilot, "swap_noise"))
     reads = 2 + (proposal.visits + 1 if proposal.uses_gradient else 0)
+    reads += reads // 2 if control is not None else 0  # every row's expansion beside it
     return Ladder(ladder.temperatures, batch_sizes(measured, size, n, noise, n * proposal.visits / reads))
 
 
