@@ -1,4 +1,4 @@
-"""Shapes of the numerical core, as types: tests check them at run time (``tests/conftest.py``).
+"""Shapes of the numerical core, as types: tests check them at run time (``conftest.py``).
 
 d is the number of parameters, m the rows of a batch, k the modes that there is room for. The same letter is the same
 number throughout one call.

@@ -32,6 +32,7 @@ _FEWEST = 4
 _EFFICIENCY, _COMPARISONS = 0.3, 10
 """Independent draws that one is worth, before halves were compared, and how many comparisons that is worth."""
 _GROUPINGS = 20
+"""Iterations of EM."""
 _RHO2 = (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, np.inf)
 """Mean squares of what correlations of a mode have of their own: those that are tried."""
 _LEAST_SHARE = 1e-3
@@ -177,8 +178,8 @@ def _of_two_groups(away: np.ndarray, chance: np.ndarray, stands_out: np.ndarray)
         return _towards(np.zeros_like(away), away, _excess(away**2, chance, np.ones_like(away), ~stands_out), chance)
     for _ in range(_GROUPINGS):
         centre = (p * away / chance).sum() / (p / chance).sum()
-        within = np.maximum([np.average(away**2 - chance, weights=1 - p + _LEAST)], 0)[0]
-        without = np.maximum([np.average((away - centre) ** 2 - chance, weights=p + _LEAST)], 0)[0]
+        within = max(float(np.average(away**2 - chance, weights=1 - p + _LEAST)), 0.0)
+        without = max(float(np.average((away - centre) ** 2 - chance, weights=p + _LEAST)), 0.0)
         odds = np.log(p.mean() / max(1 - p.mean(), _LEAST))
         odds = odds + _log_normal(away - centre, without + chance) - _log_normal(away, within + chance)
         p = 1 / (1 + np.exp(-np.clip(odds, -50, 50)))

@@ -147,17 +147,17 @@ class Survey(Centres):
     def propose(self, session: Session) -> None:
         """Draw from the fits as they will stay, and ask all data for the energies."""
         target, modes = self.task.target, self.landscape
-        thetas = drawn(modes, self.task.key(Purpose.pilot, self.places), _PROPOSED)
-        phase = session.display.phase("evidence", len(thetas))
         density = target.compiled(("density",), lambda: jax.jit(target.model.density))
-        log_fit = jax.jit(lambda theta: modes.log_density(modes.log_weighted(theta)))
+        propose = target.compiled(("proposed", self.places), lambda: jax.jit(_proposed))
+        thetas, log_fits = propose(modes, self.task.key(Purpose.pilot, self.places))
+        phase = session.display.phase("evidence", len(thetas))
 
-        def one(theta: Any) -> tuple[float, float]:
+        def one(theta: Any, log_fit: Any) -> tuple[float, float]:
             found = density(theta, target.posterior.rows)
             session.display.advance(phase, 1)
-            return float(found.energy()), float(in_params(log_fit(theta), found))
+            return float(found.energy()), float(in_params(log_fit, found))
 
-        self.proposed = np.array(list(session.pool.map(one, thetas))).T
+        self.proposed = np.array(list(session.pool.map(one, thetas, log_fits))).T
         self.task.check_reads()
         self.rows_read += target.n * len(thetas)
 
@@ -215,3 +215,9 @@ class Survey(Centres):
         log_weight = np.where(np.arange(self.places) < known, np.log(weight), -np.inf)
         arrays = (mean, factor, np.linalg.inv(factor), log_weight)
         return Landscape(*(jnp.asarray(array, dtype) for array in arrays))
+
+
+def _proposed(modes: Landscape, key: Any) -> tuple[Any, Any]:
+    """States drawn from the fits, and the log density of the fits there."""
+    thetas = drawn(modes, key, _PROPOSED)
+    return thetas, jax.vmap(lambda theta: modes.log_density(modes.log_weighted(theta)))(thetas)

@@ -1,3 +1,5 @@
+"""What all tests share, those in docstrings among them."""
+
 import os
 import resource
 
