@@ -32,7 +32,7 @@ _NEAREST = 3
 _BETWEEN = 9
 """Points of the line between two ends at which the energy is asked."""
 _STEPS = 200
-_AT_A_TIME, _FEWEST = 32, 64
+_AT_A_TIME, _FEWEST = 32, 256
 """Starts that are gone down from before it asks whether all modes were reached twice, and the fewest of them."""
 _MANY, _ITERATIONS = 8, 50
 """Modes of which it can be asked how often chains come by, and how often it is."""

@@ -1,6 +1,6 @@
 """Hot chains that cross between modes: where descents to all of them may start.
 
-On data, MINT on small batches at several temperatures, T = n / n_eff with n_eff from 30 to 1,000 observations: one of
+On data, MINT on small batches at several temperatures, T = n / n_eff with n_eff from 3 to 1,000 observations: one of
 them crosses between modes and is not yet so hot that it leaves them. Without data, tempered Metropolis-Hastings.
 """
 
@@ -18,7 +18,7 @@ from mintmc.run.protocol import Session
 from mintmc.run.task import Task
 from mintmc.samplers.metropolis import MINT, MetropolisHastings
 
-_WORTH = (1000, 300, 100, 30)
+_WORTH = (1000, 300, 100, 30, 10, 3)
 """Observations that the hot posteriors are worth."""
 _HOT = (10.0, 100.0, 1000.0)
 """Temperatures of a density without data."""
