@@ -44,11 +44,11 @@ def test_modes_that_are_flat_to_second_order_are_neither_merged_nor_split():
     np.testing.assert_allclose(np.sort(found.theta[:, 0]), [-2, 2], atol=0.05)
 
 
-def test_it_ends_when_every_mode_was_reached_twice():
+def test_it_ends_when_hardly_any_mode_can_be_missing():
     starts = np.random.default_rng(2).normal(size=(400, 2)) * 4
     found = gathered(four_modes, starts, is_enough=True)
     assert len(found.theta) == 4
-    assert found.starts.sum() < 100
+    assert found.starts.sum() == 256  # the fewest, of 400
 
 
 def test_starts_of_no_density_lead_nowhere():
