@@ -7,7 +7,9 @@ import time
 import numpy as np
 import pytest
 import zarr
+from zarr.codecs import Crc32cCodec, ZstdCodec
 
+import mintmc
 from mintmc.store.run_store import Committed, RunStore, open_run, read_record
 from stores import CHAINS, PARTS, PER_PART, FaultAt, part_of, write
 
@@ -135,3 +137,14 @@ def test_a_lost_or_cut_checkpoint_is_said(tmp_path):
     checkpoint.write_bytes(checkpoint.read_bytes()[:50])
     with pytest.raises(ValueError, match=r"checkpoint-1.npz is damaged: its checksum"):
         Committed.at(tmp_path / "run.zarr").checkpoint()
+
+
+def test_a_store_packed_as_before_is_gone_on_with(tmp_path, monkeypatch):
+    density = mintmc.Posterior.from_density(lambda x: -0.5 * x**2)
+    settings = {"init": 0.0, "warmup": 10, "chains": 1, "progress": False}
+    with monkeypatch.context() as before:
+        before.setattr("mintmc.store.chunks.COMPRESSORS", (ZstdCodec(level=0), Crc32cCodec()))
+        mintmc.sample(density, mintmc.MetropolisHastings(), draws=20, out=tmp_path / "run.zarr", **settings)
+    more = mintmc.resume(tmp_path / "run.zarr", density, draws=40, progress=False)
+    whole = mintmc.sample(density, mintmc.MetropolisHastings(), draws=40, **settings)
+    np.testing.assert_array_equal(more.posterior.theta, whole.posterior.theta)
