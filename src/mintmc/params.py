@@ -41,6 +41,42 @@ def flatten(params: Params, name: str) -> tuple[Array, Callable[[Array], Params]
     return ravel_pytree(jax.tree.map(jnp.asarray, params))
 
 
+def named(params: Params) -> list[tuple[str, Any]]:
+    """The leaves of params with their names: keys with dots between them, ``theta`` before what has only a number."""
+    leaves = jax.tree_util.tree_leaves_with_path(params)
+    names = [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in leaves]
+    return [
+        (name if name and not name[0].isdigit() else f"theta{name and '_' + name}", leaf)
+        for name, (_, leaf) in zip(names, leaves, strict=True)
+    ]
+
+
+def variables(theta: np.ndarray, unravel: Callable[..., Any]) -> dict[str, np.ndarray]:
+    """Flat vectors (..., d) as one named array for each leaf of params: ``theta`` if params is a bare array."""
+    example = jax.eval_shape(lambda: unravel(jnp.zeros(theta.shape[-1:], theta.dtype)))
+    parts, at = {}, 0
+    for name, leaf in named(example):
+        size = int(np.prod(leaf.shape))
+        parts[name] = theta[..., at : at + size].reshape(*theta.shape[:-1], *leaf.shape)
+        at += size
+    return parts
+
+
+def as_floats(params: Params) -> Params:
+    """Params with whole numbers made floats: ``{"b": 0}`` means 0.0."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf, float) if _is_whole(leaf) else leaf, params)
+
+
+def _is_whole(leaf: Any) -> bool:
+    kind = type(leaf) if isinstance(leaf, (bool, int)) else getattr(leaf, "dtype", None)
+    return kind is int or (isinstance(kind, np.dtype) and kind.kind in "iu")
+
+
+def is_params(given: Any) -> bool:
+    """Whether it is a pytree rather than a function: a network may be both, and then it is params."""
+    return not callable(given) or not jax.tree_util.all_leaves([given])
+
+
 def check_alike(name: str, given: Params, params: Params, like: str = "init") -> None:
     """Refuse params of another structure than others have."""
     if jax.tree.map(np.shape, given) != jax.tree.map(np.shape, params):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -14,12 +13,14 @@ import numpy as np
 from jax import Array
 
 from mintmc import check
-from mintmc.compiled import RECENT
 from mintmc.data import ArrayData, DiskData, Rows
 from mintmc.data.formats import find
 from mintmc.data.source import Source
 from mintmc.energy import Density, Model, Referenced, block_size
-from mintmc.params import Params, flatten, form_of, raveled
+from mintmc.flat import FlatTarget
+from mintmc.params import Params, flatten, form_of
+from mintmc.shown import Shown
+from mintmc.transforms import Coordinates
 
 _ROWS_AT_A_TIME = 2**16
 
@@ -40,7 +41,20 @@ class Posterior:
         ``params -> scalar``: log |d constrained / d params|, if params are a transform of what the prior is written in
         (a rate on its logarithm, say). It belongs to the coordinates, so no sampler ever tempers it, and it is no part
         of the energy. A Jacobian inside ``log_prior`` is tempered with the prior, and the law then depends on the
-        parametrisation.
+        parametrisation. ``transforms`` does all this by itself.
+    transforms
+        Where parameters must stay, by name: ``{"sigma": "positive", "weights": "simplex"}``. ``"positive"``,
+        ``"unit"`` (0 to 1), ``("interval", low, high)``, ``"ordered"``, ``"simplex"``, ``"correlation"`` (the Cholesky
+        factor of a correlation matrix), or a transform of NumPyro. ``init``, draws, and what the functions here are
+        called with are constrained; chains move without bounds, and group ``unconstrained_posterior`` of the tree says
+        where.
+    batched
+        Whether ``log_likelihood`` takes rows with a leading axis and returns their log-likelihoods, one for each: a
+        network that is faster on many rows at once.
+    deterministics
+        ``params -> dict``: what else should be in the tree, computed from params.
+    dims, coords
+        Names of the axes of parameters, ``{"slope": ["feature"]}``, and along them, ``{"feature": ["age", "sex"]}``.
 
     Examples
     --------
@@ -51,6 +65,17 @@ class Posterior:
     1000
     >>> posterior.energy(2.0) > posterior.energy(1.0)
     True
+
+    A scale that must be positive, and its square beside it:
+
+    >>> import jax.numpy as jnp
+    >>> def log_likelihood(p, x):
+    ...     return -0.5 * ((x - p["mean"]) / p["sd"]) ** 2 - jnp.log(p["sd"])
+    >>> square = lambda p: {"variance": p["sd"] ** 2}
+    >>> posterior = mintmc.Posterior(log_likelihood, x, transforms={"sd": "positive"}, deterministics=square)
+    >>> tree = mintmc.sample(posterior, mintmc.MetropolisHastings(), init={"mean": 1.0, "sd": 2.0}, progress=False)
+    >>> sorted(tree.posterior.data_vars), bool((tree.posterior["sd"] > 0).all())
+    (['mean', 'sd', 'variance'], True)
     """
 
     def __init__(
@@ -60,20 +85,33 @@ class Posterior:
         log_prior: Callable[[Params], Any] | None = None,
         *,
         log_jacobian: Callable[[Params], Any] | None = None,
+        transforms: Mapping[str, Any] | None = None,
+        batched: bool = False,
+        deterministics: Callable[[Params], Mapping[str, Any]] | None = None,
+        dims: Mapping[str, Sequence[str] | str] | None = None,
+        coords: Mapping[str, Any] | None = None,
     ):
         self.log_likelihood: Callable[..., Any] | None = check.function("log_likelihood", log_likelihood)
         self.log_prior = _flat if log_prior is None else check.function("log_prior", log_prior)
-        self.log_jacobian = _checked_jacobian(log_jacobian)
         self.data: ArrayData | DiskData | None = _source(data)
+        self.batched = check.flag("batched", batched)
+        self._describe(log_jacobian, transforms, Shown.of(deterministics, dims, coords))
         self.beside: Callable[[Rows], Any] = _as_they_are  # what a batch from disk should know of its rows
 
     @classmethod
     def from_density(
-        cls, log_density: Callable[[Params], Array], log_jacobian: Callable[[Params], Any] | None = None
+        cls,
+        log_density: Callable[[Params], Array],
+        log_jacobian: Callable[[Params], Any] | None = None,
+        *,
+        transforms: Mapping[str, Any] | None = None,
+        deterministics: Callable[[Params], Mapping[str, Any]] | None = None,
+        dims: Mapping[str, Sequence[str] | str] | None = None,
+        coords: Mapping[str, Any] | None = None,
     ) -> Posterior:
         """A target without data, given by its log density: for full-batch samplers and ladders.
 
-        ``log_jacobian`` is as for ``Posterior``: a factor of the target that is never tempered.
+        ``log_jacobian`` is as for ``Posterior``, a factor of the target that is never tempered, and so are the others.
 
         Examples
         --------
@@ -85,10 +123,22 @@ class Posterior:
         posterior = cls.__new__(cls)
         posterior.log_likelihood = None
         posterior.log_prior = check.function("log_density", log_density)
-        posterior.log_jacobian = _checked_jacobian(log_jacobian)
-        posterior.data = None
+        posterior.data, posterior.batched = None, False
+        posterior._describe(log_jacobian, transforms, Shown.of(deterministics, dims, coords))
         posterior.beside = _as_they_are
         return posterior
+
+    def like(self, log_likelihood: Callable[..., Any], data: Rows) -> Posterior:
+        """The same with another log-likelihood of other rows, of the same form."""
+        other = Posterior(log_likelihood, data, self.log_prior, batched=self.batched)
+        other.log_jacobian, other.coordinates, other.presented = self.log_jacobian, self.coordinates, self.presented
+        return other
+
+    def _describe(self, log_jacobian: Any, transforms: Any, presented: Shown) -> None:
+        if log_jacobian is not None and transforms is not None:
+            raise ValueError("log_jacobian must be None where transforms are given: they bring their own, got both")
+        self.log_jacobian = None if log_jacobian is None else check.function("log_jacobian", log_jacobian)
+        self.coordinates, self.presented = Coordinates.of(transforms), presented
 
     @property
     def n(self) -> int:
@@ -113,30 +163,57 @@ class Posterior:
         """
         return float(self.density(params).energy())
 
-    def model(self, unravel: Callable[[Array], Params], dim: int) -> Model:
-        """The same posterior as a function of the flat vector that ``unravel`` turns into params."""
-        log_likelihood = self.log_likelihood
+    def flat(self, params: Params, name: str = "init") -> FlatTarget:
+        """The same posterior as a function of flat vectors without bounds, for params like these; one object for all.
+
+        ``name`` is that of the argument that the params came from.
+        """
+        flatten(params, name)
+        structure = str(jax.tree.structure(params)), tuple(form_of(leaf) for leaf in jax.tree.leaves(params))
+        if structure not in self._flat:
+            self.coordinates.check(name, params)
+            self.presented.check(name, params)
+            theta, as_free = flatten(self.coordinates.free(params), name)
+            model = self._model(as_free, theta.size)
+            settings = (self.coordinates, self.presented, theta.size, theta.dtype)
+            self._flat[structure] = FlatTarget(self, model, as_free, *settings)
+        return self._flat[structure]
+
+    def vector(self, params: Params, name: str = "init") -> Array:
+        """Params as the flat vector that chains move; refuses what cannot be."""
+        target = self.flat(params, name)
+        self.coordinates.check(name, params)
+        return target.ravel(params)
+
+    def _model(self, as_free: Callable[[Array], Params], dim: int) -> Model:
+        """What there is to compute, as functions of flat vectors."""
         by_host = self.data is not None and self.data.by_host
-        each = None if log_likelihood is None else (lambda theta, datum: log_likelihood(unravel(theta), datum))
+        given, coordinates = self.log_likelihood, self.coordinates
+
+        def unravel(theta: Array) -> Params:
+            return coordinates.constrain(as_free(theta))
+
+        one: Callable[..., Any] | None = None
+        rows: Callable[..., Any] | None = None
+        if given is not None and self.batched:
+            rows = lambda theta, rows: given(unravel(theta), rows)  # noqa: E731
+            one = lambda theta, datum: given(unravel(theta), jax.tree.map(lambda leaf: leaf[None], datum))[0]  # noqa: E731
+        elif given is not None:
+            one = lambda theta, datum: given(unravel(theta), datum)  # noqa: E731
+        jacobian = self.log_jacobian and _on_vectors(self.log_jacobian, unravel)
+        if coordinates.transforms:
+            jacobian = _on_vectors(coordinates.log_jacobian, as_free)
         return Model(
-            log_likelihood=each,
+            log_likelihood=one,
             log_prior=_on_vectors(self.log_prior, unravel),
             n=self.n,
             block=block_size(self.n, self.data.numbers_per_row, dim, by_host) if self.data else 1,
             source=self.data if by_host else None,
             finds_reference=self.on_disk,
-            log_jacobian=self.log_jacobian and _on_vectors(self.log_jacobian, unravel),
+            log_jacobian=jacobian,
             has_prior=self.has_prior,
+            log_likelihoods=rows,
         )
-
-    def flat(self, params: Params, name: str = "init") -> FlatTarget:
-        """The same posterior as a function of flat vectors like that of ``params``; one object for all such params."""
-        theta, unravel = flatten(params, name)
-        structure = str(jax.tree.structure(params)), tuple(form_of(leaf) for leaf in jax.tree.leaves(params))
-        if structure not in self._flat:
-            model = self.model(unravel, theta.size)
-            self._flat[structure] = FlatTarget(self, model, unravel, raveled, theta.size, theta.dtype)
-        return self._flat[structure]
 
     def referenced(self, params: Params) -> Posterior:
         """The same posterior, every row beside its log-likelihood at a reference state.
@@ -151,14 +228,14 @@ class Posterior:
         log_likelihood = check.function("log_likelihood", self.log_likelihood)
         assert data is not None
         if data.on_disk:
-            same = Posterior(log_likelihood, data, self.log_prior, log_jacobian=self.log_jacobian)
+            same = self.like(log_likelihood, data)
             same.beside = lambda rows: Referenced(rows, target.model.each(theta, rows))
         else:
             each = target.compiled(("each",), lambda: jax.jit(target.model.each))
             blocks = [data.read(first, first + _ROWS_AT_A_TIME) for first in range(0, data.n, _ROWS_AT_A_TIME)]
             at_reference = np.concatenate([np.asarray(each(theta, block)) for block in blocks])
             both = ArrayData(Referenced(data.read(0, data.n), at_reference))
-            same = Posterior(log_likelihood, both, self.log_prior, log_jacobian=self.log_jacobian)
+            same = self.like(log_likelihood, both)
         self._referenced.clear()  # one at a time: it holds a copy of the data
         self._referenced[key] = same
         return same
@@ -172,9 +249,14 @@ class Posterior:
             check.scalar("log_jacobian", self.log_jacobian, shape, takes=like)
         if self.data is not None and self.log_likelihood is not None:
             rows = self.data.read(0, 1)
-            datum = jax.tree.map(lambda leaf: leaf[0], rows.rows if isinstance(rows, Referenced) else rows)
-            takes = f"{like} and a row of data, {check.form(datum)}"
-            check.scalar("log_likelihood", self.log_likelihood, shape, datum, takes=takes)
+            rows = rows.rows if isinstance(rows, Referenced) else rows
+            if self.batched:
+                two = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((2, *leaf.shape[1:]), leaf.dtype), rows)
+                check.floats("log_likelihood", self.log_likelihood, (2,), shape, two, takes=f"{like} and two rows")
+            else:
+                datum = jax.tree.map(lambda leaf: leaf[0], rows)
+                takes = f"{like} and a row of data, {check.form(datum)}"
+                check.scalar("log_likelihood", self.log_likelihood, shape, datum, takes=takes)
 
     def density(self, params: Params) -> Density:
         """Log prior and log-likelihood on all data, as the samplers keep them."""
@@ -206,47 +288,6 @@ class Posterior:
         return {}
 
 
-@dataclass(frozen=True, eq=False)
-class FlatTarget:
-    """A posterior as a function of flat vectors: what kernels and runs work with.
-
-    It keeps what was compiled for it, so that a second run of the same kind compiles nothing.
-    """
-
-    posterior: Posterior
-    model: Model
-    unravel: Callable[[Array], Params]
-    ravel: Callable[[Params], Array]
-    dim: int
-    dtype: Any
-    _programs: dict[Any, Any] = field(default_factory=dict, repr=False)
-
-    @property
-    def n(self) -> int:
-        """The number of observations."""
-        return self.posterior.n
-
-    def compiled(self, key: Any, build: Callable[[], Any]) -> Any:
-        """What ``build`` returned when it was first asked for under this key, if that is not too long ago."""
-        found = self._programs.get(key)
-        if found is None:
-            found = self._programs[key] = build()
-        RECENT.used(self, self._programs, key)
-        return found
-
-    def forget(self, key: Any) -> None:
-        """Let go of what was compiled under a key."""
-        self._programs.pop(key, None)
-
-    def shared_by(self, sharers: int) -> FlatTarget:
-        """The same, each of whose full passes so many devices make together."""
-        if sharers == self.model.sharers:
-            return self
-        model = replace(self.model, sharers=sharers)
-        result: FlatTarget = self.compiled(("shared", sharers), lambda: replace(self, model=model, _programs={}))
-        return result
-
-
 def _source(data: Rows) -> ArrayData | DiskData:
     """Where observations live: what is on disk already stays there."""
     if isinstance(data, (ArrayData, DiskData)):
@@ -270,10 +311,6 @@ def _flat(params: Params) -> float:
 
 def _as_they_are(rows: Rows) -> Rows:
     return rows
-
-
-def _checked_jacobian(log_jacobian: Any) -> Callable[[Params], Any] | None:
-    return None if log_jacobian is None else check.function("log_jacobian", log_jacobian)
 
 
 def _on_vectors(function: Callable[[Params], Any], unravel: Callable[[Array], Params]) -> Callable[[Array], Array]:

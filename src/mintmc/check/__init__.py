@@ -5,7 +5,7 @@ Every message names the argument, says what is allowed, and ends with the value 
 object whose ``repr`` fails) must end in such a message too, never in an error of its own.
 """
 
-from mintmc.check.functions import called, returned, scalar
+from mintmc.check.functions import called, floats, returned, scalar
 from mintmc.check.places import folder, path, tree
 from mintmc.check.values import (
     LARGEST,
@@ -30,6 +30,7 @@ __all__ = [
     "choice",
     "first_line",
     "flag",
+    "floats",
     "folder",
     "form",
     "function",

@@ -45,12 +45,18 @@ def _kind(leaf: Any) -> Any:
 
 def scalar(name: str, given: Callable[..., Any], *args: Any, takes: str = "") -> None:
     """Check, without running it, that a function returns one float for arguments like these."""
+    floats(name, given, (), *args, takes=takes)
+
+
+def floats(name: str, given: Callable[..., Any], wanted: tuple[int, ...], *args: Any, takes: str = "") -> None:
+    """The same for an array of floats of the shape ``wanted``; a plain number will do for a scalar."""
     result = returned(name, given, *args, takes=takes)
     after = f" for {takes}" if takes else ""
-    if isinstance(result, (int, float)) and not isinstance(result, bool):
+    if isinstance(result, (int, float)) and not isinstance(result, bool) and not wanted:
         return
-    if not isinstance(result, jax.ShapeDtypeStruct) or result.shape != ():
+    if not isinstance(result, jax.ShapeDtypeStruct) or result.shape != wanted:
         got = f"shape {result.shape}" if isinstance(result, jax.ShapeDtypeStruct) else form(result)
-        raise ValueError(f"{name} must return a scalar, got {got}{after}")
+        what = f"one float for each row, shape {wanted}" if wanted else "a scalar"
+        raise ValueError(f"{name} must return {what}, got {got}{after}")
     if not jax.numpy.issubdtype(result.dtype, jax.numpy.floating):
         raise TypeError(f"{name} must return a float, got dtype {result.dtype}{after}")

@@ -46,6 +46,7 @@ class Model:
     sharers: int = 1  # processes that share each full pass, along the axis DATA_AXIS
     log_jacobian: Callable[[Array], Array] | None = None  # of a change of variables; never tempered
     has_prior: bool = False  # whether a prior was given beside a likelihood
+    log_likelihoods: Any = None  # (theta, rows) -> one for each, where the user's function takes many rows at once
 
     def tempered(self, wanted: str | None) -> str:
         """What a ladder tempers if that is left open: the likelihood, where there is a prior to stay as it is."""
@@ -64,7 +65,8 @@ class Model:
     def each(self, theta: Vector, rows: Rows) -> PerRow:
         """Log-likelihoods of the given rows, which may be Referenced, one by one."""
         rows = rows.rows if isinstance(rows, Referenced) else rows
-        result: Array = jax.vmap(self.log_likelihood, (None, 0))(theta, rows)
+        each = self.log_likelihoods or jax.vmap(self.log_likelihood, (None, 0))
+        result: Array = each(theta, rows)
         return result
 
     def energies_above(

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mintmc.energy import Density
+from mintmc.flat import FlatTarget
 from mintmc.ladder.ladder import Ladder
 from mintmc.params import Params
-from mintmc.posterior import FlatTarget
 
 
 @dataclass(frozen=True)

@@ -31,10 +31,11 @@ from mintmc import check
 from mintmc.control.laplace import laplace
 from mintmc.control.taylor import Expansion
 from mintmc.data import ArrayData
+from mintmc.flat import FlatTarget
 from mintmc.modes.newton import End, newton, quasi_newton
 from mintmc.modes.search import NoModeError, NotConvergedError, Search
-from mintmc.params import Params, flatten
-from mintmc.posterior import FlatTarget, Posterior, check_counted
+from mintmc.params import Params, as_floats
+from mintmc.posterior import Posterior, check_counted
 
 _NEWTON_DIM = 1000
 """More parameters than these take L-BFGS: a Hessian would cost as much as d gradients."""
@@ -101,7 +102,8 @@ def find_mode(
     check.number("tolerance", tolerance, 1e-9, 0.5, closed=(True, True))
     check.integer("max_passes", max_passes, 1)
     check.integer("seed", seed, 0, 2**32 - 1)
-    theta, _ = flatten(init, "init")
+    init = as_floats(init)
+    theta = posterior.vector(init)
     posterior.check_functions(init, "init")
     return mode_of(posterior.flat(init), theta, tolerance=tolerance, max_passes=max_passes, seed=seed)
 
@@ -176,13 +178,9 @@ def _part(flat: FlatTarget, size: int, seed: int) -> FlatTarget:
     chosen = np.unique(np.random.default_rng(seed).integers(0, flat.n, size))
     rows = jax.tree.map(np.asarray, posterior.data.take(chosen))
     weight, log_likelihood = flat.n / len(chosen), posterior.log_likelihood
-    part = Posterior(
-        lambda params, datum: weight * log_likelihood(params, datum),
-        ArrayData(rows),
-        posterior.log_prior,
-        log_jacobian=posterior.log_jacobian,
-    )
-    return part.flat(flat.unravel(jnp.zeros(flat.dim, flat.dtype)))
+    part = posterior.like(lambda params, rows: weight * log_likelihood(params, rows), ArrayData(rows))
+    result: FlatTarget = part.flat(flat.unravel(jnp.zeros(flat.dim, flat.dtype)))
+    return result
 
 
 def _mode(search: Search, end: End) -> Mode:

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from mintmc.flat import FlatTarget
 from mintmc.modes.find import part_of
 from mintmc.modes.newton import lbfgs
 from mintmc.modes.search import NoModeError, Search
-from mintmc.posterior import FlatTarget
 
 BARRIER = 5.0
 """Nats: a chain at T = 1 crosses lower ones."""

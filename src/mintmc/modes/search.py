@@ -13,7 +13,7 @@ from jax import Array
 from mintmc import check
 from mintmc.control.taylor import Expansion, expand
 from mintmc.energy import Density, Tempered
-from mintmc.posterior import FlatTarget
+from mintmc.flat import FlatTarget
 
 
 class NoModeError(ValueError):

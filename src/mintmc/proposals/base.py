@@ -66,6 +66,11 @@ class Proposal(Protocol):
         """Whether any state may be a start."""
         return True
 
+    @property
+    def moves_params(self) -> bool:
+        """Whether it was written for params, and not for the vectors that chains move."""
+        return False
+
     def randomness(self, key: Array, dim: int, dtype: Any) -> Any:
         """All randomness of one move; it must not depend on the state, so that it can be drawn in bulk."""
         ...

@@ -47,6 +47,7 @@ class Custom(Proposal):
     uses_gradient: ClassVar[bool] = False
     visits: ClassVar[int] = 1
     starts_apart: ClassVar[bool] = False
+    moves_params: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check.function("sample", self.sample)

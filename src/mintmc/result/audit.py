@@ -25,7 +25,7 @@ import jax
 import numpy as np
 
 from mintmc.acceptance.minibatch import Recycled
-from mintmc.posterior import FlatTarget
+from mintmc.flat import FlatTarget
 from mintmc.result.audit_decisions import Counts, decider, repeats_of
 from mintmc.result.audit_pairs import BLOCK, MOST_BLOCKS, Trial, propose
 from mintmc.result.tilt import Tilt, fit_tilt

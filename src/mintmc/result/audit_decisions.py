@@ -15,8 +15,8 @@ from mintmc.acceptance.minibatch import Recycled
 from mintmc.compiled import identity
 from mintmc.data import Stream, Uniform
 from mintmc.energy import Model, Tempered
+from mintmc.flat import FlatTarget
 from mintmc.kernels.metropolis import MetropolisKernel
-from mintmc.posterior import FlatTarget
 from mintmc.proposals import Point
 
 _RUNS = 8

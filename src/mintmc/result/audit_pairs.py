@@ -11,8 +11,8 @@ from jax import Array
 
 from mintmc.compiled import identity
 from mintmc.energy import Tempered
+from mintmc.flat import FlatTarget
 from mintmc.kernels.metropolis import MetropolisKernel
-from mintmc.posterior import FlatTarget
 from mintmc.proposals import Tuning
 
 _TABLE = 2**17

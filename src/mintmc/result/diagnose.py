@@ -19,7 +19,7 @@ from mintmc.result.law import law_numbers, law_warnings
 from mintmc.result.leap_diagnosis import leap_notes, leap_numbers, leap_warnings
 from mintmc.result.reading import (
     NUMBERS_JUDGED,
-    draws_group,
+    moved_group,
     settings_of,
     smaller_steps,
     started_apart,
@@ -59,7 +59,7 @@ def diagnose(tree: xarray.DataTree, labels: Any = None) -> Diagnosis:
     >>> mintmc.diagnose(tree).trusted
     True
     """
-    group = draws_group(check.tree(tree, "sample_stats", attributes=_ATTRIBUTES))
+    group = moved_group(check.tree(tree, "sample_stats", attributes=_ATTRIBUTES))
     for name in _STATISTICS:
         if name not in tree["sample_stats"]:
             raise ValueError(f"tree must have {name} in sample_stats, got {sorted(map(str, tree['sample_stats']))}")

@@ -10,7 +10,7 @@ import numpy as np
 from mintmc.acceptance.penalty import implied_temperature
 from mintmc.result.diagnosis import MAX_HEATING, MAX_NOISE, MIN_ESS_PER_CHAIN
 from mintmc.result.modes import agreement
-from mintmc.result.reading import draws_group, settings_of, smaller_steps, started_apart, thinned
+from mintmc.result.reading import moved_group, settings_of, smaller_steps, started_apart, thinned
 from mintmc.result.rungs import Rungs, exchange_of, ladder_of
 
 MIN_RATE = 0.05
@@ -147,7 +147,7 @@ def _about_rings(tree: Any, ladder: Any) -> Iterator[str]:
 def _effective_between(tree: Any) -> float:
     """Independent draws that would give means as far apart as those of the chains, of the worst parameter."""
     lowest = np.inf
-    for values in thinned(tree[draws_group(tree)]).data_vars.values():
+    for values in thinned(tree[moved_group(tree)]).data_vars.values():
         draws = values.values.reshape(*values.shape[:2], -1).astype(float)
         between = draws.mean(axis=1).var(axis=0, ddof=1) / len(draws)
         within = draws.reshape(-1, draws.shape[-1]).var(axis=0)
@@ -159,7 +159,7 @@ def _about_lower_states(tree: Any, ladder: Any) -> Iterator[str]:
     """A state of lower energy than rung 0 ever comes back to, far from its draws, is a mode that it lost."""
     if "lowest_state" not in ladder:
         return
-    draws = thinned(tree[draws_group(tree)])
+    draws = thinned(tree[moved_group(tree)])
     flat = np.concatenate([v.values.reshape(v.sizes["chain"] * v.sizes["draw"], -1) for v in draws.values()], axis=-1)
     mean, deviation = flat.mean(axis=0), np.maximum(flat.std(axis=0), np.finfo(np.float32).tiny)
     reached = float(np.nanmin(ladder["energy"].values[0]))

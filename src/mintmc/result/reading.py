@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,19 @@ def draws_group(tree: Any) -> str:
         if group in tree.children:
             return group
     raise ValueError(f"tree must have a group posterior or tempered_posterior, got {sorted(tree.children)}")
+
+
+def moved_group(tree: Any) -> str:
+    """The group that holds what the chains moved: the draws, or their coordinates where a parameter is constrained."""
+    free = "unconstrained_posterior"
+    return free if free in tree.children else draws_group(tree)
+
+
+def flat_draws(tree: Any, names: Iterable[str], draws: Any = slice(None)) -> np.ndarray:
+    """Those ``draws`` of every chain, one chain after the other, as the flat vectors that chains move (number, d)."""
+    part = tree[moved_group(tree)].isel(draw=draws)
+    leaves = [part[name].transpose("chain", "draw", ...).values for name in names]
+    return np.concatenate([leaf.reshape(leaf.shape[0] * leaf.shape[1], -1) for leaf in leaves], axis=-1)
 
 
 def settings_of(tree: Any) -> dict[str, Any]:

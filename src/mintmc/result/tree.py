@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from mintmc.flat import FlatTarget
+from mintmc.params import named
 from mintmc.store.encode import encode
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def build_tree(
     statistics: Mapping[str, np.ndarray],
     units: Mapping[str, str],
     groups: Mapping[str, xarray.Dataset],
-    unravel: Callable[[Any], Any],
+    target: FlatTarget,
     facts: RunFacts,
     first: int = 0,
 ) -> xarray.DataTree:
@@ -58,8 +59,8 @@ def build_tree(
         Draws (chain, draw, d), what is known of each by name, and what that is counted in.
     groups
         Further groups, as they are.
-    unravel
-        From flat vectors to params.
+    target
+        What was sampled: it knows the names.
     facts
         How the draws were made.
     first
@@ -72,11 +73,15 @@ def build_tree(
     with warnings.catch_warnings():
         # A part of a run may have fewer draws than there are chains.
         warnings.filterwarnings("ignore", message="Found chain dimension to be longer than draw")
-        parts = {group: variables(theta, unravel), "sample_stats": dict(statistics)}
-        tree = from_dict({**parts, "start": variables(facts.starts[:, None], unravel)})
+        tree = from_dict({group: target.shown(theta)}, coords=target.coords, dims=target.dims)
+        # Where a parameter is constrained the chain moved elsewhere: what is judged is what moved.
+        moved = {} if target.is_plain else {"unconstrained_posterior": target.free(theta)}
+        parts = {**moved, "sample_stats": dict(statistics), "start": target.free(facts.starts[:, None])}
+        for name, part in from_dict(parts).children.items():
+            tree[name] = part
     attributes = _attributes(facts)
     tree.attrs.update(attributes)
-    for name in (group, "sample_stats"):
+    for name in (group, *moved, "sample_stats"):
         # What is found out at the end belongs to the whole.
         tree[name].attrs.update({key: value for key, value in attributes.items() if "audit" not in key})
     for name, unit in units.items():
@@ -91,24 +96,13 @@ def build_tree(
     return tree
 
 
-def variables(theta: np.ndarray, unravel: Callable[..., Any]) -> dict[str, np.ndarray]:
-    """Flat vectors (..., d) as one named array for each leaf of params: ``theta`` if params is a bare array."""
-    example = jax.eval_shape(lambda: unravel(jnp.zeros(theta.shape[-1:], theta.dtype)))
-    named, at = {}, 0
-    for name, leaf in _named(example):
-        size = int(np.prod(leaf.shape))
-        named[name] = theta[..., at : at + size].reshape(*theta.shape[:-1], *leaf.shape)
-        at += size
-    return named
-
-
 def check_names(argument: str, params: Any) -> None:
     """Refuse params whose names cannot all be variables of one tree, and files of one store."""
     taken = {"chain": "a dimension of the tree", "draw": "a dimension of the tree"}
-    named = _named(params)
-    for name, leaf in named:
+    leaves = named(params)
+    for name, leaf in leaves:
         taken |= {f"{name}_dim_{axis}": f"a dimension of {name!r}" for axis in range(np.ndim(leaf))}
-    for name, _ in named:
+    for name, _ in leaves:
         if name in taken:
             raise ValueError(
                 f"{argument} must name each parameter once, and as nothing else, got {name!r}: {taken[name]}"
@@ -121,16 +115,6 @@ def check_names(argument: str, params: Any) -> None:
                 f"{argument} must name each parameter with printable characters other than slashes, at most "
                 f"{_LONGEST_NAME} bytes, got {name!r}"
             )
-
-
-def _named(params: Any) -> list[tuple[str, Any]]:
-    """The leaves of params with their names: keys with dots between them, ``theta`` before what has only a number."""
-    leaves = jax.tree_util.tree_leaves_with_path(params)
-    names = [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in leaves]
-    return [
-        (name if name and not name[0].isdigit() else f"theta{name and '_' + name}", leaf)
-        for name, (_, leaf) in zip(names, leaves, strict=True)
-    ]
 
 
 def _attributes(facts: RunFacts) -> dict[str, Any]:

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mintmc.flat import FlatTarget
 from mintmc.kernels.metropolis import MetropolisKernel
-from mintmc.posterior import FlatTarget
 from mintmc.result.audit import FEWEST_PAIRS, audit_moves, pair_count
 from mintmc.result.audit_pairs import Trial
-from mintmc.result.reading import draws_group
+from mintmc.result.reading import draws_group, flat_draws
 from mintmc.result.steps import audit_steps
-from mintmc.result.tree import variables
 from mintmc.run.protocol import Standing
 
 if TYPE_CHECKING:
@@ -92,10 +91,7 @@ def _flat(tree: Any, target: FlatTarget, at: np.ndarray | None = None) -> np.nda
     """Draws (of all chains, one after the other) as flat vectors: those ``at`` some places, or enough for moments."""
     draws = tree[draws_group(tree)]
     every = -(-draws.sizes["chain"] * draws.sizes["draw"] // _DRAWS_FOR_SCALE)
-    part = draws.isel(draw=slice(None, None, every) if at is None else at)
-    names = variables(np.zeros((1, target.dim), target.dtype), target.unravel)
-    leaves = [part[name].transpose("chain", "draw", ...).values for name in names]
-    return np.concatenate([leaf.reshape(leaf.shape[0] * leaf.shape[1], -1) for leaf in leaves], axis=-1)
+    return flat_draws(tree, target.names, slice(None, None, every) if at is None else at)
 
 
 def _of_rung(kernel: MetropolisKernel, standing: Standing) -> Trial:

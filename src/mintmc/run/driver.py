@@ -156,7 +156,7 @@ class Driver:
         facts = RunFacts(*settings, timings, starts, others)
         shown = {name: part.draws.statistics[name] for name in _shown(part)}
         units = {each.name: each.unit for each in part.shown if each.unit}
-        return build_tree(part.draws.theta, shown, units, part.groups, task.target.unravel, facts, part.first)
+        return build_tree(part.draws.theta, shown, units, part.groups, task.target, facts, part.first)
 
 
 def _shown(part: Part) -> list[str]:

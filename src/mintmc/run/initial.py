@@ -13,8 +13,9 @@ from jax import Array
 
 from mintmc import check
 from mintmc.data import named_leaves
-from mintmc.params import Params, flatten
-from mintmc.posterior import FlatTarget
+from mintmc.flat import FlatTarget
+from mintmc.params import Params, as_floats, flatten, is_params
+from mintmc.posterior import Posterior
 from mintmc.result.tree import check_names
 
 _ROWS_TO_TRY = 10_000
@@ -46,32 +47,34 @@ class PerChain:
         check.flag("apart", self.apart)
 
 
-def initial_states(init: Any, chains: int, key: Array) -> tuple[list[Array], Params]:
+def initial_states(posterior: Posterior, init: Any, chains: int, key: Array) -> tuple[list[Array], Params]:
     """A flat vector for each chain, and the first chain's params."""
     if isinstance(init, PerChain):
         each = _split(init.params, chains)
-    elif callable(init):
+    elif not is_params(init):
         each = [check.called("init", init, jax.random.fold_in(key, chain)) for chain in range(chains)]
     else:
         each = [init] * chains
-    name = "init(key)" if callable(init) else "init"
-    flat = [flatten(params, name) for params in each]
+    name = "init" if is_params(init) else "init(key)"
+    each = [as_floats(params) for params in each]
+    for params in each:
+        flatten(params, name)
     shapes = [jax.tree.map(jnp.shape, params) for params in each]
     for other in shapes[1:]:
         if other != shapes[0]:
             raise ValueError(f"{name} must give params of one shape, {shapes[0]}, got {check.shown(other)}")
     check_names(name, each[0])
-    return [theta for theta, _ in flat], each[0]
+    return [posterior.vector(params, name) for params in each], each[0]
 
 
 def is_one_point(init: Any) -> bool:
     """Whether it is one params pytree, for all chains."""
-    return not isinstance(init, PerChain) and not callable(init)
+    return not isinstance(init, PerChain) and is_params(init)
 
 
 def starts_apart(init: Any) -> bool:
     """Whether the user chose where each chain starts, so that their agreement tells something about other modes."""
-    return init.apart if isinstance(init, PerChain) else callable(init)
+    return init.apart if isinstance(init, PerChain) else not is_params(init)
 
 
 class Start:

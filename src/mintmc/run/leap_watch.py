@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from mintmc.flat import FlatTarget
 from mintmc.result.bridge import PROPOSED
-from mintmc.result.tree import variables
 from mintmc.run.beside import Watcher
 from mintmc.run.draws import Draws
 from mintmc.run.survey import Survey
@@ -18,8 +17,8 @@ from mintmc.statistics import Info
 class LeapWatcher(Watcher):
     """Visits to every mode, and leaps between every two of them."""
 
-    def __init__(self, survey: Survey, chains: int, unravel: Callable[..., Any]):
-        self.survey, self.unravel = survey, unravel
+    def __init__(self, survey: Survey, chains: int, target: FlatTarget):
+        self.survey, self.target = survey, target
         places = survey.places
         self.visits = np.zeros((chains, places))
         self.tried, self.rates = np.zeros((chains, places, places)), np.zeros((chains, places, places))
@@ -72,7 +71,7 @@ class LeapWatcher(Watcher):
         mean = np.asarray(survey.landscape.mean)[known]
         scale = np.sqrt((np.asarray(survey.landscape.factor) ** 2).sum(axis=2))[known]
         for prefix, flat in (("end", survey.ends[known].astype(mean.dtype)), ("mean", mean), ("scale", scale)):
-            for name, values in variables(flat, self.unravel).items():
+            for name, values in self.target.free(flat).items():
                 dims = [f"{name}_dim_{axis}" for axis in range(values.ndim - 1)]
                 named[f"{prefix}_{name}"] = (("mode", *dims), values)
         numbers = np.arange(survey.known)

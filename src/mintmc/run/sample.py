@@ -216,7 +216,7 @@ def _task(
 ) -> Task:
     """Check everything before anything compiles."""
     key = key_of(seed, Purpose.init)
-    thetas, example = initial_states(init, chains, key)
+    thetas, example = initial_states(posterior, init, chains, key)
     sampler.check(posterior, example)
     target = posterior.flat(example)
     start = Start(target)

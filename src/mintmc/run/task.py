@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from mintmc.flat import FlatTarget
 from mintmc.params import Params
-from mintmc.posterior import FlatTarget
 from mintmc.run.keys import key_of
 from mintmc.run.processes import Alone, Together
 

@@ -11,9 +11,10 @@ from mintmc import check
 from mintmc.compiled import identity
 from mintmc.control import Controlled
 from mintmc.energy import Tempered
+from mintmc.flat import FlatTarget
 from mintmc.kernels.base import Kernel
-from mintmc.params import Params, flatten
-from mintmc.posterior import FlatTarget, Posterior
+from mintmc.params import Params
+from mintmc.posterior import Posterior
 from mintmc.proposals import Proposal, initial_scale
 from mintmc.proposals.tuning import LAPLACE
 from mintmc.run.chains import ChainRun
@@ -104,10 +105,19 @@ def check_temper_fits(temper: str | None, posterior: Posterior) -> None:
         raise ValueError("temper must be 'posterior' for a density without data, got 'likelihood'")
 
 
+def check_plain(posterior: Posterior, what: str) -> None:
+    """Refuse constrained parameters, which chains move in other coordinates, where ``what`` knows only params."""
+    if posterior.coordinates.transforms:
+        names = ", ".join(posterior.coordinates.transforms)
+        raise ValueError(f"posterior must be without transforms for {what}, got transforms of {names}")
+
+
 def check_proposal_fits(proposal: Any, posterior: Posterior, params: Params) -> None:
     """Refuse a proposal that cannot move these params."""
     proposal.check_against(params)
-    initial_scale(proposal.preconditioner, flatten(params, "init")[0].size, float)
+    if proposal.moves_params:
+        check_plain(posterior, f"proposal {type(proposal).__name__}: it moves params")
+    initial_scale(proposal.preconditioner, posterior.flat(params).dim, float)
     if proposal.uses_gradient:
         check_differentiable(f"proposal {type(proposal).__name__}", posterior, params)
     else:
@@ -116,7 +126,7 @@ def check_proposal_fits(proposal: Any, posterior: Posterior, params: Params) -> 
 
 def check_differentiable(what: str, posterior: Posterior, params: Params) -> None:
     """Refuse a log density without a gradient; ``what`` needs it."""
-    theta, model = flatten(params, "init")[0], posterior.flat(params).model
+    theta, model = posterior.vector(params), posterior.flat(params).model
     try:
         posterior.check_functions(params, "init")
     except TypeError as error:

@@ -24,7 +24,6 @@ from mintmc.energy import Tempered
 from mintmc.kernels.base import Kernel
 from mintmc.modes.find import Mode, mode_of
 from mintmc.modes.search import NoModeError
-from mintmc.params import flatten
 from mintmc.proposals import Point, Proposal, Tuning
 from mintmc.run import adapt
 from mintmc.run.beside import Centres
@@ -157,7 +156,7 @@ class Centred(Centres):
         """A centre for each chain; those that start near each other share one."""
         control, starts = self.plan.control, task.thetas
         if control is not None and control.centre is not None:
-            centre = self._given(task, flatten(control.centre, "control.centre")[0].astype(starts[0].dtype))
+            centre = self._given(task, task.target.ravel(control.centre).astype(starts[0].dtype))
             return [centre] * len(starts)
         found: list[tuple[Array, Centre]] = []
         centres = []
@@ -181,7 +180,7 @@ class Centred(Centres):
 
     def _centre(self, task: Task, mode: Mode) -> Centre:
         is_peak = mode.covariance is not None
-        return self._expanded(task, flatten(mode.params, "params")[0], mode.expansion, is_peak)
+        return self._expanded(task, task.target.ravel(mode.params), mode.expansion, is_peak)
 
     def _expanded(self, task: Task, at: Array, expansion: Expansion | None, is_peak: bool = True) -> Centre:
         """The expansion at a centre, if it is not known already."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from mintmc.control import Atlas, Expansion, atlas, laplace
 from mintmc.energy import Tempered
-from mintmc.posterior import FlatTarget
+from mintmc.flat import FlatTarget
 from mintmc.run.task import Task
 from mintmc.samplers.centred import Centre, Centred, Plan
 

@@ -11,9 +11,11 @@ from mintmc import check
 from mintmc.acceptance.base import AcceptanceTest
 from mintmc.acceptance.confidence import INEQUALITIES, Confidence
 from mintmc.acceptance.proxy import Proxy
+from mintmc.flat import FlatTarget
 from mintmc.params import Params, check_alike, flatten
-from mintmc.posterior import FlatTarget, Posterior
+from mintmc.posterior import Posterior
 from mintmc.proposals import Proposal, RandomWalk
+from mintmc.samplers.base import check_plain
 from mintmc.samplers.growing import GrowingSampler, check_growing, check_growing_fits
 
 
@@ -118,6 +120,7 @@ class ConfidenceMH(GrowingSampler):
         flatten(centre, "centre")
         check_alike("centre", centre, params)
         if self.proxy is not None:
+            check_plain(posterior, "proxy: its remainder is one in params")
             check.scalar("remainder", self.proxy.remainder, params, params, centre)
         elif callable(self.bound):
             check.scalar("bound", self.bound, params, params)
@@ -131,7 +134,7 @@ class ConfidenceMH(GrowingSampler):
         if self.proxy is not None:
             remainder, centre = self.proxy.remainder, self.proxy.centre
             proxy = Proxy(
-                None if centre is None else flatten(centre, "centre")[0],
+                None if centre is None else target.ravel(centre),
                 lambda here, there, centre: remainder(unravel(here), unravel(there), unravel(centre)),
                 self.proxy.every,
                 target.n,

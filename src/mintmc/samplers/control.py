@@ -10,9 +10,10 @@ import numpy as np
 
 from mintmc import check
 from mintmc.control import Taylor
+from mintmc.flat import FlatTarget
 from mintmc.modes.find import check_hessian_fits
 from mintmc.params import Params, check_alike, flatten
-from mintmc.posterior import FlatTarget, Posterior, check_counted
+from mintmc.posterior import Posterior, check_counted
 from mintmc.proposals import Autoregressive, Langevin, Proposal, RandomWalk
 from mintmc.proposals.tuning import LAPLACE
 
@@ -50,10 +51,11 @@ def check_without_laplace(proposal: Any) -> None:
 def check_control_fits(control: Taylor, proposal: Any, posterior: Posterior, params: Params) -> None:
     """Refuse a centre of another form, and a log-likelihood that has not the derivatives that are needed."""
     check_counted(posterior)
-    theta = flatten(params, "init")[0]
+    theta = posterior.vector(params)
     if control.centre is not None:
         flatten(control.centre, "control.centre")
         check_alike("control.centre", control.centre, params)
+        posterior.vector(control.centre, "control.centre")
     check_curvature_known("control.order", control.order, proposal)
     if control.order == 2:
         check_hessian_fits(theta.size)

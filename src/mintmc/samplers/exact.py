@@ -18,10 +18,11 @@ from mintmc.control.bounds import checked_scales, row_norms
 from mintmc.control.lower_bounds import Bound
 from mintmc.data import named_leaves
 from mintmc.energy import TEMPERS, Tempered
+from mintmc.flat import FlatTarget
 from mintmc.kernels import tuna
 from mintmc.kernels.firefly import FireflyKernel
 from mintmc.params import Params
-from mintmc.posterior import FlatTarget, Posterior, check_counted
+from mintmc.posterior import Posterior, check_counted
 from mintmc.proposals import Proposal, RandomWalk
 from mintmc.samplers.base import (
     KernelSampler,

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mintmc.posterior import FlatTarget
+from mintmc.flat import FlatTarget
 from mintmc.proposals import Langevin
-from mintmc.result.reading import draws_group
 from mintmc.run.protocol import Session
 from mintmc.run.task import Task
 from mintmc.samplers.metropolis import MINT, MetropolisHastings
@@ -67,17 +66,6 @@ def explore(task: Task, session: Session, sampler: Any, states: int) -> Explored
     chosen = [*starts, *turns][:states]
     states_chosen, origins = zip(*((state, chain) for chain, state in chosen), strict=True)
     return Explored(np.stack(states_chosen), np.array(origins), rows_read)
-
-
-def flat_draws(tree: Any, target: FlatTarget) -> np.ndarray:
-    """All draws of a tree as flat vectors (number, d)."""
-    group = tree[draws_group(tree)]
-    shape = group.sizes["chain"] * group.sizes["draw"]
-    parts = [values.transpose("chain", "draw", ...).values.reshape(shape, -1) for values in group.data_vars.values()]
-    result: np.ndarray = np.concatenate(parts, axis=1)
-    if result.shape[1] != target.dim:
-        raise ValueError(f"explore must be a tree of draws of {target.dim} parameters, got {result.shape[1]}")
-    return result
 
 
 def _hot_samplers(target: FlatTarget) -> list[Any]:

@@ -8,9 +8,10 @@ from mintmc import check
 from mintmc.acceptance.base import AcceptanceTest
 from mintmc.data import BATCHINGS
 from mintmc.energy import TEMPERS, Tempered
+from mintmc.flat import FlatTarget
 from mintmc.kernels.metropolis import MetropolisKernel
 from mintmc.params import Params
-from mintmc.posterior import FlatTarget, Posterior, check_counted
+from mintmc.posterior import Posterior, check_counted
 from mintmc.samplers.base import (
     KernelSampler,
     check_has_data,

@@ -16,11 +16,12 @@ from mintmc.acceptance.minibatch import Common
 from mintmc.compiled import ByContent
 from mintmc.control import Atlas, Controlled, Taylor, expand
 from mintmc.energy import Tempered
+from mintmc.flat import FlatTarget
 from mintmc.kernels.leap import LeapKernel
 from mintmc.kernels.metropolis import MetropolisKernel
 from mintmc.modes.many import Found, gather
 from mintmc.params import Params, check_alike, flatten
-from mintmc.posterior import FlatTarget, Posterior, check_counted
+from mintmc.posterior import Posterior, check_counted
 from mintmc.proposals import Hamiltonian, Proposal
 from mintmc.run.leap_run import LeapRun
 from mintmc.run.leap_watch import LeapWatcher
@@ -125,6 +126,7 @@ class Leaps(ByContent, Sampler):
         for number, mode in enumerate(self._given()):
             flatten(mode, f"modes[{number}]")
             check_alike(f"modes[{number}]", mode, params)
+            posterior.vector(mode, f"modes[{number}]")
 
     def start_temperature(self, n: int) -> float | None:
         """Chains start in the modes; hot ones around ``init``."""
@@ -141,7 +143,7 @@ class Leaps(ByContent, Sampler):
         kernel = self.kernel(task.target)
         chart = None if self.control is None else partial(_charted, task, self.places)
         survey = Survey(task, kernel, self.places, partial(self._seek, task), chart)
-        watcher = LeapWatcher(survey, task.chains, task.target.unravel)
+        watcher = LeapWatcher(survey, task.chains, task.target)
         batching = "none" if self.control is None else "shuffled"
         return LeapRun(task, kernel, type(self).__name__, batching=batching, watcher=watcher, centres=survey)
 
@@ -161,7 +163,7 @@ class Leaps(ByContent, Sampler):
         if given and again:  # who gives modes does not want others
             return None
         if given:
-            starts = np.stack([np.asarray(flatten(mode, "modes")[0]) for mode in given])
+            starts = np.stack([np.asarray(task.target.ravel(mode)) for mode in given])
         else:
             number = max(self.starts // _AGAIN, _FEWEST_AGAIN) if again else self.starts
             own = replace(task, seed=(task.seed + _OTHERS) % 2**32) if again else task

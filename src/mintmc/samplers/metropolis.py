@@ -13,9 +13,10 @@ from mintmc.acceptance.minibatch import ESTIMATORS
 from mintmc.control import Controlled, Taylor
 from mintmc.data import BATCHINGS
 from mintmc.energy import TEMPERS, Tempered
+from mintmc.flat import FlatTarget
 from mintmc.kernels.metropolis import MetropolisKernel
 from mintmc.params import Params
-from mintmc.posterior import FlatTarget, Posterior, check_counted
+from mintmc.posterior import Posterior, check_counted
 from mintmc.proposals import Proposal, RandomWalk
 from mintmc.samplers.base import (
     KernelSampler,

@@ -19,14 +19,16 @@ from mintmc.control import ORDERS, Controlled, Expansion, Taylor
 from mintmc.control.alias import weighted
 from mintmc.control.bounds import RegressionBounds, RemainderBounds
 from mintmc.energy import TEMPERS
+from mintmc.flat import FlatTarget
 from mintmc.kernels.metropolis import MetropolisKernel
 from mintmc.modes.find import check_hessian_fits
 from mintmc.params import Params, check_alike, flatten
-from mintmc.posterior import FlatTarget, Posterior, check_counted
+from mintmc.posterior import Posterior, check_counted
 from mintmc.proposals import Autoregressive, Proposal, RandomWalk
 from mintmc.samplers.base import (
     KernelSampler,
     check_has_data,
+    check_plain,
     check_settings,
     check_without_gradient,
     on_vectors,
@@ -111,7 +113,8 @@ class ScalableMH(ByContent, KernelSampler):
         if self.centre is not None:
             flatten(self.centre, "centre")
             check_alike("centre", self.centre, params)
-        theta, target = flatten(params, "init")[0], posterior.flat(params)
+        check_plain(posterior, "ScalableMH: its bounds are of expansions in params")
+        theta, target = posterior.vector(params), posterior.flat(params)
         if self.order == 2:
             check_hessian_fits(theta.size)
         check_expandable(target, theta, self.order, "ScalableMH")

@@ -13,8 +13,9 @@ from mintmc.acceptance import correction, design
 from mintmc.acceptance.austere import Austere, critical_values
 from mintmc.acceptance.barker import Barker
 from mintmc.acceptance.base import AcceptanceTest
+from mintmc.flat import FlatTarget
 from mintmc.params import Params
-from mintmc.posterior import FlatTarget, Posterior
+from mintmc.posterior import Posterior
 from mintmc.proposals import Proposal, RandomWalk
 from mintmc.samplers.growing import GrowingSampler, check_growing, check_growing_fits
 

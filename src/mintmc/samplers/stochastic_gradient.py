@@ -15,11 +15,12 @@ from mintmc import check
 from mintmc.control import Controlled, Taylor
 from mintmc.data import BATCHINGS
 from mintmc.energy import TEMPERS, Tempered
+from mintmc.flat import FlatTarget
 from mintmc.kernels.schedule import StepSize, check_step_size, largest_step
 from mintmc.kernels.sghmc import SGHMCKernel
 from mintmc.kernels.sgld import SGLDKernel
-from mintmc.params import Params, flatten
-from mintmc.posterior import FlatTarget, Posterior
+from mintmc.params import Params
+from mintmc.posterior import Posterior
 from mintmc.proposals import initial_scale
 from mintmc.proposals.tuning import check_preconditioner
 from mintmc.samplers.base import KernelSampler, check_differentiable, check_has_data, check_settings
@@ -83,7 +84,7 @@ class SGLD(KernelSampler):
     def check(self, posterior: Posterior, params: Params) -> None:
         """Refuse settings that do not fit the posterior or its parameters."""
         _check_fits(self, posterior, params)
-        initial_scale(self.preconditioner, flatten(params, "init")[0].size, float)
+        initial_scale(self.preconditioner, posterior.flat(params).dim, float)
 
     def target_temperature(self, n: int) -> float:
         """The temperature of the distribution that its draws come near to."""
@@ -166,7 +167,7 @@ class SGHMC(KernelSampler):
     def check(self, posterior: Posterior, params: Params) -> None:
         """Refuse settings that do not fit the posterior or its parameters."""
         _check_fits(self, posterior, params)
-        shape, dim = np.shape(self.noise_estimate), flatten(params, "init")[0].size
+        shape, dim = np.shape(self.noise_estimate), posterior.flat(params).dim
         if shape not in ((), (dim,)):
             raise ValueError(f"noise_estimate must be a number or have shape ({dim},), got shape {shape}")
 

@@ -99,8 +99,13 @@ def model_fingerprint(posterior: Posterior, params: Params) -> str:
     add(posterior.log_prior, params)
     if posterior.log_jacobian is not None:
         add(posterior.log_jacobian, params)
+    if posterior.coordinates.transforms:
+        add(posterior.coordinates.constrain, posterior.coordinates.free(params))
+    if posterior.presented.deterministics is not None:
+        add(posterior.presented.values, params)
     if posterior.data is not None and posterior.log_likelihood is not None:
-        add(posterior.log_likelihood, params, jax.tree.map(lambda leaf: leaf[0], posterior.data.read(0, 1)))
+        rows = posterior.data.read(0, 1)
+        add(posterior.log_likelihood, params, rows if posterior.batched else jax.tree.map(lambda leaf: leaf[0], rows))
     return digest.hexdigest()[:16]
 
 

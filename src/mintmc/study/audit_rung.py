@@ -12,8 +12,7 @@ from mintmc import check
 from mintmc.posterior import Posterior
 from mintmc.proposals import Proposal, RandomWalk
 from mintmc.result.modes import batch_means, standard_error
-from mintmc.result.reading import draws_group, settings_of
-from mintmc.result.tree import variables
+from mintmc.result.reading import draws_group, flat_draws, settings_of
 from mintmc.run.initial import initial_states
 from mintmc.run.keys import key_of
 from mintmc.run.sample import sample
@@ -119,13 +118,11 @@ def audit_rung(
 def _log_priors(posterior: Posterior, full: Any, init: Any) -> np.ndarray:
     """The log prior of every draw (chain, draw): what the energy has beside the likelihood."""
     group = full[draws_group(full)]
-    _, example = initial_states(init, group.sizes["chain"], key_of(0))
+    _, example = initial_states(posterior, init, group.sizes["chain"], key_of(0))
     target = posterior.flat(example)
     shape = (group.sizes["chain"], group.sizes["draw"])
-    names = variables(np.zeros((1, target.dim), target.dtype), target.unravel)
-    parts = [group[name].values.reshape(*shape, -1) for name in names]
     log_prior = jax.jit(jax.vmap(target.model.log_prior))
-    return np.asarray(log_prior(np.concatenate(parts, axis=-1).reshape(-1, target.dim)), float).reshape(shape)
+    return np.asarray(log_prior(flat_draws(full, target.names)), float).reshape(shape)
 
 
 def _mean_and_error(energies: np.ndarray) -> tuple[float, float]:

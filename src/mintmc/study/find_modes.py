@@ -11,11 +11,12 @@ import numpy as np
 
 from mintmc import check
 from mintmc.control.laplace import curvature
+from mintmc.flat import FlatTarget
 from mintmc.modes.many import Found, gather
 from mintmc.modes.search import Search
-from mintmc.params import Params, flatten
+from mintmc.params import Params
 from mintmc.posterior import Posterior
-from mintmc.result.tree import variables
+from mintmc.result.reading import flat_draws, moved_group
 from mintmc.run.initial import initial_states
 from mintmc.run.interrupt import Interrupt
 from mintmc.run.keys import Purpose, key_of
@@ -26,7 +27,6 @@ from mintmc.run.task import Task
 from mintmc.run.workers import cores, workers
 from mintmc.samplers.base import check_differentiable
 from mintmc.samplers.explore import explore as explored
-from mintmc.samplers.explore import flat_draws
 
 if TYPE_CHECKING:
     import xarray
@@ -130,12 +130,11 @@ def find_modes(
     check.instance("posterior", posterior, Posterior, "a mintmc.Posterior")
     starts, chains = check.integer("starts", starts, 1), check.integer("chains", chains, 1, most=MOST_CHAINS)
     seed = check.integer("seed", seed, 0, 2**32 - 1)
-    thetas, example = initial_states(init, chains, key_of(seed, Purpose.init))
-    flatten(example, "init")
+    thetas, example = initial_states(posterior, init, chains, key_of(seed, Purpose.init))
     check_differentiable("find_modes", posterior, example)
     target = posterior.flat(example)
     if hasattr(explore, "children"):
-        draws = flat_draws(check.tree(explore), target)
+        draws = _draws_of(check.tree(explore), target)
         states = np.random.default_rng(seed).permutation(draws)[:starts]
         with workers(cores(_SHOWN)) as pool:
             return _table(gather(target, states, seed=seed, is_enough=True, pool=pool), target)
@@ -152,13 +151,24 @@ def find_modes(
     return _table(found, target)
 
 
+def _draws_of(tree: Any, target: FlatTarget) -> np.ndarray:
+    """The draws of a tree, if they are of such params."""
+    found = sorted(map(str, tree[moved_group(tree)].data_vars))
+    if found != sorted(target.names):
+        raise ValueError(f"explore must be a tree of draws of {sorted(target.names)}, got {found}")
+    draws = flat_draws(tree, target.names)
+    if draws.shape[1] != target.dim:
+        raise ValueError(f"explore must be a tree of draws of {target.dim} parameters, got {draws.shape[1]}")
+    return draws
+
+
 def _table(found: Found, target: Any) -> Modes:
     theta = found.theta.astype(target.dtype)
     params = jax.tree.map(np.asarray, jax.vmap(target.unravel)(theta))
     search = Search(target, 2**31)
     deviation = np.array([_deviations(search, end) for end in theta]).reshape(theta.shape)
     numbers = (found.energy, deviation, found.starts, found.unseen, found.lost, found.rows_read + search.rows_read)
-    return Modes(params, *numbers, variables(theta, target.unravel))
+    return Modes(params, *numbers, target.shown(theta))
 
 
 def _deviations(search: Search, theta: np.ndarray) -> np.ndarray:

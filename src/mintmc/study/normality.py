@@ -88,15 +88,16 @@ def normality(
     m = check.integer("batch_size", batch_size, 1, posterior.n, "n")
     batches = check.integer("batches", batches, 2, most=10**7)
     seed = check.integer("seed", seed, 0, 2**32 - 1)
-    theta, unravel = flatten(params, "params")
+    theta = posterior.vector(params, "params")
     posterior.check_functions(params, "params")
-    model = posterior.model(unravel, theta.size)
+    model = posterior.flat(params).model
     if posterior.rows is None:
         raise ValueError("posterior must have its data in memory, or prepared, got data on disk")
     each = jax.jit(model.each)(theta, posterior.rows)
     if other is not None:
-        second = flatten(other, "other")[0]
+        flatten(other, "other")
         check_alike("other", other, params, like="params")
+        second = posterior.vector(other, "other")
         each = each - jax.jit(model.each)(second, posterior.rows)
     if not jnp.isfinite(each).all():
         states = f"params={check.shown(params)}" + ("" if other is None else f" and other={check.shown(other)}")
