@@ -180,7 +180,7 @@ LOG, NEW = mintmc.add_log_likelihood, mintmc.add_posterior_predictive
 MISTAKES = {
     "no tree": (lambda t, p: LOG(3, p), TypeError, "tree must be what mintmc.sample returned"),
     "no posterior": (lambda t, p: LOG(t, 3), TypeError, "posterior must be a mintmc.Posterior, got 3"),
-    "a density": (lambda t, p: LOG(t, DENSITY), "posterior must have data, got one from a density"),
+    "a density": (lambda t, p: LOG(t, DENSITY), "posterior must have data, got a density without data"),
     "other rows": (
         lambda t, p: LOG(t, normal_posterior(np.zeros(3))),
         f"posterior must be what was sampled, of {N} rows, got one of 3",
@@ -195,15 +195,15 @@ MISTAKES = {
     "function": (lambda t, p: NEW(t, p, None), TypeError, "function must be a function, got None"),
     "a function without a key": (
         lambda t, p: NEW(t, p, lambda mean, x: mean),
-        "function must work for .* and a key, got TypeError",
+        "function must work for .* and a key .*, got TypeError",
     ),
     "another shape": (
         lambda t, p: NEW(t, p, lambda mean, x, key: jnp.ones(2)),
-        r"function must return an array like an observation, of shape \(\), got",
+        r"function must return an array like what is observed, of shape \(\), got",
     ),
     "another name": (
         lambda t, p: NEW(t, p, lambda mean, x, key: {"z": mean}),
-        "function must return an array like an observation",
+        "function must return an array like what is observed",
     ),
     "what is observed": (
         lambda t, p: NEW(t, PAIRS, simulate),

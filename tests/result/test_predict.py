@@ -8,7 +8,9 @@ import xarray
 
 import mintmc
 from made_tree import made_tree, normal_law, normal_posterior, normal_tree, observations
+from mintmc.data import ArrayData
 from mintmc.result import over_rows
+from mintmc.result.draws import Draws
 from mistakes import refused
 from truth import LIMIT, distance
 
@@ -108,6 +110,18 @@ def test_a_prediction_that_would_not_fit_is_thinned_and_says_so(tree, inputs, mo
     assert found.attrs["draws_of_each_chain_sampled"] == DRAWS
 
 
+def test_blocks_hold_no_more_than_they_should(tree):
+    row = {"x": jax.ShapeDtypeStruct((), np.float32)}
+    for n, width in ((1, 1), (10, 1), (10_000, 1), (1000, 2000)):
+        work = over_rows.OverRows(None, row, ArrayData(np.zeros((n, width), np.float32)))
+        rows, draws = work.block(Draws.of(tree), None)
+        assert 1 <= rows <= n
+        assert 1 <= draws <= DRAWS
+        assert rows * draws * CHAINS * width <= 2**20
+        rows, draws = work.block(Draws.of(tree), 50)
+        assert rows * draws * CHAINS <= 50
+
+
 def test_tempered_draws_are_called_so():
     hot = normal_tree(normal_posterior(), temperature=20.0)
     with pytest.warns(mintmc.TemperedDraws, match="predict: these are draws at temperature 20"):
@@ -127,12 +141,12 @@ MISTAKES = {
     ),
     "a function that fails": (
         lambda tree, x: mintmc.predict(tree, line, x["x"]),
-        "function must work for params, .*, and a row, float32",
+        r"function must work for params, .*, a row, float32\[2\]",
     ),
     "a key without a seed": (lambda tree, x: mintmc.predict(tree, noisy, x), "function must work for params"),
     "a seed without a key": (
         lambda tree, x: mintmc.predict(tree, line, x, seed=0),
-        "function must work for .*, and a key, got TypeError",
+        r"function must work for .*, and a key \(as seed=0\), got TypeError",
     ),
     "no array": (lambda tree, x: mintmc.predict(tree, lambda p, x: None, x), "function must return an array, or"),
     "a name that is taken": (
@@ -144,7 +158,7 @@ MISTAKES = {
     "batch": (lambda tree, x: mintmc.predict(tree, line, x, batch=0), "batch must be at least 1, got 0"),
     "draws": (lambda tree, x: mintmc.predict(tree, line, x, draws=0), "draws must be in .*, got 0"),
     "remote": (lambda tree, x: mintmc.predict(tree, line, x, out="s3://a/b"), "out must be a local path"),
-    "there already": (lambda tree, x: mintmc.predict(tree, line, x, out="/tmp"), "out must be a path where nothing is"),
+    "there already": (lambda tree, x: mintmc.predict(tree, line, x, out="."), "out must be a path where nothing is"),
 }
 
 

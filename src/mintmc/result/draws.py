@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mintmc import check
+from mintmc.data import named_leaves
 from mintmc.params import Params, is_params, named
 from mintmc.result.reading import PARAMS, draws_group
 from mintmc.result.tempered import warn_if_tempered
@@ -176,6 +177,8 @@ def map_draws(
     found = Draws.of(tree, like, draws)
     like_params = f"params, {check.form(found.shapes)}"
     returned = check.returned("function", function, found.shapes, takes=like_params)
+    if not all(isinstance(leaf, (bool, int, float)) or hasattr(leaf, "dtype") for leaf in jax.tree.leaves(returned)):
+        raise ValueError(f"function must return arrays, got {check.form(returned)}")
     warn_if_tempered(tree, "map_draws")
     chains, count = found.chains, found.count
     batch = batch or min(_DRAWS_AT_A_TIME, _NUMBERS_AT_A_TIME // max(found.numbers, _numbers(returned)))
@@ -209,24 +212,33 @@ def _form(tree: Any, part: Any) -> Params:
 def _float_type(leaf: Any) -> Any:
     """The type that an example asks for; a whole number in it means a float."""
     dtype = getattr(leaf, "dtype", None)
-    return dtype if dtype is not None and jnp.issubdtype(dtype, jnp.floating) else None
+    return dtype if dtype in (np.float32, np.float64) else None
 
 
 def _checked(like: Params, tree: Any, part: Any) -> Params:
     """An example of params, whose leaves must be variables of the tree."""
     if not is_params(like):
         raise TypeError(f"like must be params, a pytree of arrays such as init, got {check.shown(like)}")
-    leaves = named(like)
-    if not leaves:
+    if not named_leaves(like, "like"):
         raise ValueError(f"like must hold at least one array, got {check.shown(like)}")
-    for name, leaf in leaves:
-        if name not in part:
-            known = ", ".join(sorted(map(str, part.data_vars)))
-            raise ValueError(f"like must have the parameters of the tree, {known}, got {name!r}")
+    leaves = dict(named(like))
+    known = {str(name) for name in (tree["start"].data_vars if "start" in tree.children else leaves)}
+    if set(leaves) != known or not all(name in part for name in known):
+        wanted = ", ".join(sorted(known & set(part.data_vars) or map(str, part.data_vars)))
+        raise ValueError(f"like must have the parameters of the tree, {wanted}, got {check.form(like)}")
+    for name, leaf in leaves.items():
         shape = part[name].transpose("chain", "draw", ...).shape[2:]
-        if (given := getattr(leaf, "shape", None) or np.shape(leaf)) != shape:
+        if (given := _shape(name, leaf)) != shape:
             raise ValueError(f"like must have {name!r} of shape {shape}, as the tree does, got shape {given}")
-    others = set(tree["start"].data_vars if "start" in tree.children else ()) - {name for name, _ in leaves}
-    if others:
-        raise ValueError(f"like must have all parameters of the tree, got none called {min(map(str, others))!r}")
     return like
+
+
+def _shape(name: str, leaf: Any) -> tuple[int, ...]:
+    """Of an array, or of what stands for one."""
+    try:
+        array = leaf if hasattr(leaf, "shape") and hasattr(leaf, "dtype") else np.asarray(leaf)
+        if not jnp.issubdtype(array.dtype, jnp.number):
+            raise TypeError
+        return tuple(array.shape)
+    except Exception:  # an object with ideas of its own
+        raise TypeError(f"like must have an array of floats for {name!r}, got {check.shown(leaf)}") from None

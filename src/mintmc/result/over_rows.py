@@ -129,12 +129,13 @@ def named_arrays(found: Any, name: str) -> dict[str, Any]:
 
 
 def returned_by_row(
-    function: Callable[..., Any], name: str, is_random: bool, draws: Draws, rows: Any
+    function: Callable[..., Any], name: str, seed: int | None, draws: Draws, rows: Any
 ) -> dict[str, Any]:
     """What a function gives for one row, without running it; refuses one that gives no arrays."""
     row = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), rows.read(0, 1))
-    key = (jax.eval_shape(lambda: jax.random.key(0)),) if is_random else ()
-    takes = f"params, {check.form(draws.shapes)}, and a row, {check.form(row)}{', and a key' if is_random else ''}"
+    key = () if seed is None else (jax.eval_shape(lambda: jax.random.key(0)),)
+    with_key = "and no key" if seed is None else "and a key"
+    takes = f"params, {check.form(draws.shapes)}, a row, {check.form(row)}, {with_key} (as {seed=})"
     found = check.returned("function", function, draws.shapes, row, *key, takes=takes)
     parts = found if isinstance(found, dict) else {name: found}
     if not parts or not all(_is_named_array(key_of, part) for key_of, part in parts.items()):

@@ -140,10 +140,10 @@ def add_posterior_predictive(
     refuse_tempered(tree, "a predictive check", check.flag("allow_tempered", allow_tempered))
     seed = check.integer("seed", seed, 0, 2**32 - 1)
     pick = _observed(observed, name, rows)
-    returned = returned_by_row(function, name, True, found, rows)
+    returned = returned_by_row(function, name, seed, found, rows)
     data = _observations(pick, name, rows)
     if set(returned) != {name} or returned[name].shape != data[name].shape[1:]:
-        wanted = f"an array like an observation, of shape {data[name].shape[1:]}"
+        wanted = f"an array like what is observed, of shape {data[name].shape[1:]}"
         raise ValueError(f"function must return {wanted}, got {check.form(dict(returned))}")
     work = OverRows(by_row(function, name, True), returned, rows)
     chosen = work.chosen(found, draws, place)
@@ -156,7 +156,7 @@ def _checked(tree: Any, posterior: Any, like: Params, out: Any) -> tuple[ArrayDa
     check.instance("posterior", posterior, Posterior, "a mintmc.Posterior")
     found = Draws.of(tree, like)
     if posterior.data is None:
-        raise ValueError("posterior must have data, got one from a density")
+        raise ValueError("posterior must have data, got a density without data")
     if "n" in tree.attrs and int(tree.attrs["n"]) != posterior.n:
         raise ValueError(f"posterior must be what was sampled, of {tree.attrs['n']} rows, got one of {posterior.n}")
     return posterior.data, found, new_store(out)
@@ -171,6 +171,10 @@ def _observed(observed: Any, name: str, rows: ArrayData | DiskData) -> Callable[
     """How to find in rows what was observed."""
     example = rows.read(0, 1)
     if callable(observed):
+        datum = jax.tree.map(lambda leaf: leaf[0], example)
+        found = check.returned("observed", observed, datum)
+        if not hasattr(found, "dtype"):
+            raise ValueError(f"observed must return an array for a row, {check.form(datum)}, got {check.form(found)}")
         return lambda rows: jax.vmap(observed)(rows)
     if observed is None and not isinstance(example, dict) and len(jax.tree.leaves(example)) == 1:
         return lambda rows: jax.tree.leaves(rows)[0]
@@ -186,8 +190,7 @@ def _observations(pick: Callable[[Any], Any], name: str, rows: ArrayData | DiskD
     from xarray import Dataset
 
     ends = range(0, rows.n, _ROWS_AT_A_TIME)
-    parts = [check.called("observed", pick, rows.read(first, min(first + _ROWS_AT_A_TIME, rows.n))) for first in ends]
-    values = np.concatenate([np.asarray(part) for part in parts])
+    values = np.concatenate([pick(rows.read(first, min(first + _ROWS_AT_A_TIME, rows.n))) for first in ends])
     dims = ("obs", *(f"{name}_dim_{axis}" for axis in range(values.ndim - 1)))
     return Dataset({name: (dims, values)}, {"obs": np.arange(rows.n)})
 

@@ -80,13 +80,13 @@ def predict(
     check.function("function", function)
     check_blocks(batch, name)
     is_random = seed is not None
+    seed = None if seed is None else check.integer("seed", seed, 0, 2**32 - 1)
     place, rows, found = new_store(out), _inputs(inputs), Draws.of(tree, like)
-    returned = returned_by_row(function, name, is_random, found, rows)
+    returned = returned_by_row(function, name, seed, found, rows)
     work = OverRows(by_row(function, name, is_random), returned, rows)
     chosen = work.chosen(found, draws, place)
-    seed = 0 if seed is None else check.integer("seed", seed, 0, 2**32 - 1)
     warn_if_tempered(tree, "predict")
-    return work.computed("predictions", chosen, made_of(tree), out=place, seed=seed, batch=batch)
+    return work.computed("predictions", chosen, made_of(tree), out=place, seed=seed or 0, batch=batch)
 
 
 def check_blocks(batch: Any, name: Any) -> None:
@@ -107,9 +107,11 @@ def _inputs(given: Rows) -> ArrayData | DiskData:
     """Rows, checked; what is on disk stays there."""
     if isinstance(given, (ArrayData, DiskData)):
         return given
-    if isinstance(given, (str, os.PathLike)):
-        return open_data(given)
+    is_file = isinstance(given, (str, os.PathLike))
     try:
-        return ArrayData(given)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"inputs{str(error).removeprefix('data')}") from None
+        return open_data(given) if is_file else ArrayData(given)
+    except (TypeError, ValueError, OSError) as error:
+        ours = "source" if is_file else "data"
+        if not str(error).startswith(ours):
+            raise
+        raise type(error)(f"inputs{str(error).removeprefix(ours)}") from None
