@@ -97,7 +97,7 @@ def group_of(dataset):
 def test_leave_one_out_is_the_analytic_one(posterior):
     distance, error = distance_from_left_out(normal_tree(posterior, chains=20, draws=1000), posterior)
     assert distance < LIMIT
-    assert error < 0.01  # so that it means something: the estimate's own is 5
+    assert error < 0.05  # so that it means something: the estimate's own is 5
 
 
 @pytest.mark.filterwarnings("ignore::mintmc.TemperedDraws", "ignore:Estimated shape")
