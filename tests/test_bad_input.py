@@ -207,10 +207,10 @@ MISTAKES = {
         ValueError,
         "log_prior must be finite at init, got -inf",
     ),
-    "whole params": (
-        lambda: run(init={"mean": 0}),
+    "true or false": (
+        lambda: run(init={"mean": True}),
         TypeError,
-        r"init\['mean'\] must be an array of floats, got dtype int",
+        r"init\['mean'\] must be an array of floats, got",
     ),
     "nan params": (lambda: run(init={"mean": np.nan}), ValueError, r"init\['mean'\] must be finite, got nan"),
     "no params": (lambda: run(init={}), ValueError, "init must hold at least one array of floats, got {}"),
