@@ -136,9 +136,8 @@ class Posterior:
 
     def _describe(self, log_jacobian: Any, transforms: Any, presented: Shown) -> None:
         if log_jacobian is not None and transforms is not None:
-            raise ValueError(
-                f"log_jacobian must be None where transforms are given, which bring their own, got {check.shown(log_jacobian)}"
-            )
+            given = check.shown(log_jacobian)
+            raise ValueError(f"log_jacobian must be None beside transforms, which bring their own, got {given}")
         self.log_jacobian = None if log_jacobian is None else check.function("log_jacobian", log_jacobian)
         self.coordinates, self.presented = Coordinates.of(transforms), presented
 
