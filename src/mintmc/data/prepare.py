@@ -96,6 +96,7 @@ def prepare(
         "tree": _described(data.example, iter(range(len(jax.tree.leaves(data.example))))),
         "seed": seed,
         "source": data.name,
+        "categories": data.categories,
     }
     with locked(out):
         if out.exists():  # made by another process since we looked
