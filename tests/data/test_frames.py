@@ -130,7 +130,7 @@ def test_a_csv_file_must_be_one(tmp_path):
 
 make = partial(mintmc.Posterior, log_likelihood)
 MISTAKES = {
-    "objects": (lambda: make(FRAME.assign(o=[[1]] * 6)), TypeError, r"data\['o'\] must be .*numbers or of words, got"),
+    "objects": (lambda: make(FRAME.assign(o=[[1]] * 6)), TypeError, r"data\['o'\] must be .*numbers or of words"),
     "mixed": (
         lambda: make(FRAME.assign(o=[1, "a"] * 3)),
         TypeError,
@@ -152,7 +152,7 @@ MISTAKES = {
     "names": (
         lambda: make(pandas.DataFrame(np.zeros((2, 2)))),
         TypeError,
-        "data must have columns with names, .*got 0",
+        "data must have columns with names,.*got 0",
     ),
     "twice": (lambda: make(FRAME[["x", "x"]]), r"data must have columns of different names, got \['x', 'x'\]"),
     "lazy": (lambda: make(of_polars().lazy()), TypeError, "data must be a table in memory, got a LazyFrame"),

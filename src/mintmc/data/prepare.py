@@ -96,8 +96,9 @@ def prepare(
         "tree": _described(data.example, iter(range(len(jax.tree.leaves(data.example))))),
         "seed": seed,
         "source": data.name,
-        "categories": data.categories,
     }
+    if data.categories:
+        description["categories"] = data.categories
     with locked(out):
         if out.exists():  # made by another process since we looked
             raise FileExistsError(f"out must not exist yet, got {out}")
