@@ -120,11 +120,9 @@ def _columns(parsed: Any, names: Sequence[str], formula: str) -> list[str]:
 
     asked = {name for side in (parsed.lhs, parsed.rhs) for term in side for name in _names(term, names)}
     for name in sorted(asked - set(names) - set(TRANSFORMS) - set(dir(builtins))):
-        near = difflib.get_close_matches(name, names, 1, 0.0)
-        listed = check.shown(list(names))
+        near = "".join(f": did you mean {one!r}?" for one in difflib.get_close_matches(name, names, 1, 0.0))
         raise ValueError(
-            f"formula must name columns of table, {listed}, got {name!r}"
-            + (f": did you mean {near[0]!r}?" if near else "")
+            f"formula must name columns of table, {check.shown(list(names))}, or functions, got {name!r}{near}"
         )
     return [name for name in names if name in asked]
 

@@ -29,6 +29,16 @@ class Glm(Posterior):
         ``family.name``, ``family.link``, and what is fixed, ``family.nu`` and ``family.sigma``.
     prior
         Its ``scales`` are those of the coefficients.
+
+    Examples
+    --------
+    >>> import numpy as np, mintmc
+    >>> table = {"y": [1.0, 3.0, 2.0, 5.0], "x": [0.0, 1.0, 2.0, 3.0]}
+    >>> model = mintmc.glm("y ~ x", table)
+    >>> model
+    glm('y ~ x', family='gaussian', link='identity', n=4, terms=['Intercept', 'x'])
+    >>> print(model.init["beta"], model.init["sigma"].round(2))
+    [2.75 0.  ] 1.71
     """
 
     def __init__(self, design: Design, family: Family, prior: Prior):
