@@ -9,7 +9,7 @@ from mintmc.data.prepare import prepare
 from mintmc.kernels.schedule import Polynomial
 from mintmc.ladder.ladder import Ladder
 from mintmc.ladder.rings import QuantileRings, SpacedRings
-from mintmc.models.glm import Glm, glm
+from mintmc.models.glm import glm
 from mintmc.modes import find_mode
 from mintmc.posterior import Posterior
 from mintmc.proposals import Autoregressive, Custom, Hamiltonian, Langevin, RandomWalk
@@ -54,7 +54,6 @@ __all__ = [
     "Custom",
     "EquiEnergy",
     "FireflyMC",
-    "Glm",
     "Hamiltonian",
     "JaakkolaJordan",
     "Ladder",

@@ -277,6 +277,7 @@ MISTAKES = {
     "sigma of another": (fit(family="poisson", sigma=3), "sigma must be None for family 'poisson', got 3"),
     "prior_scale": (fit(prior_scale=-1.0), r"prior_scale must be in \(0, inf\), got -1"),
     "no rows": (fit(table=pandas.DataFrame({"x": [], "y": []})), "table must have at least one row, got none"),
+    "no columns": (fit(table={}), "table must have at least one column, got {}"),
     "lengths": (fit(table={"x": [1, 2, 3], "y": [1, 2]}), "table must have columns of one length, got .*'y': 2"),
     "no table": (fit(table=3), TypeError, "table must be a table of pandas, Polars or pyarrow, .*, got 3"),
     "no such file": (fit(table="no.csv"), FileNotFoundError, "table must be an existing file, got 'no.csv'"),

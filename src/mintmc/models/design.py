@@ -63,6 +63,8 @@ class Design:
     def of(cls, formula: Any, table: Any) -> Design:
         """From what a user wrote; ``formula`` and ``table`` are the names of the arguments."""
         known = Table.of(table)
+        if not known.names:
+            raise ValueError(f"table must have at least one column, got {check.shown(table)}")
         parsed = _parsed(formula, known.names)
         frame = known.frame(_columns(parsed, known.names, formula))
         y, levels = _response(parsed.lhs, frame, formula)
