@@ -8,6 +8,7 @@ import numpyro.distributions as dist
 import pytest
 import scipy.optimize
 import scipy.special
+import xarray
 from numpyro.infer import MCMC, NUTS
 from scipy import stats
 
@@ -159,3 +160,18 @@ def test_moments_are_those_of_nuts(name):
     for i in range(len(centre)):
         assert distance_between(ours[..., i], theirs[..., i]) < LIMIT
         assert distance_between((ours[..., i] - centre[i]) ** 2, (theirs[..., i] - centre[i]) ** 2) < LIMIT
+
+
+def test_a_stored_run_goes_on_and_keeps_its_names(tmp_path):
+    table = {"y": np.arange(50.0) % 7, "x": np.arange(50.0)}
+    sampler, settings = mintmc.MetropolisHastings(), {"chains": 1, "warmup": 50, "progress": False}
+
+    def sample(draws, out=None):
+        model = mintmc.glm("y ~ x", table, "student")
+        return mintmc.sample(model, sampler, init=model.init, draws=draws, out=out, **settings)
+
+    sample(20, tmp_path / "run.zarr")
+    tree = mintmc.resume(tmp_path / "run.zarr", mintmc.glm("y ~ x", table, "student"), draws=40, progress=False)
+    assert tree.posterior["term"].values.tolist() == ["Intercept", "x"]
+    np.testing.assert_array_equal(tree.posterior["beta"], sample(40).posterior["beta"])
+    assert xarray.open_datatree(tmp_path / "run.zarr", engine="zarr").posterior["beta"].sel(term="x").shape == (1, 40)
