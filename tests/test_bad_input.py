@@ -387,10 +387,10 @@ MISTAKES = {
         ValueError,
         "reference must have the form of init, .*'mean'.*got {'mu': 0.0}",
     ),
-    "a table": (
-        lambda: make(data=pandas.DataFrame({"x": X})),
+    "a table within": (
+        lambda: make(data={"rows": pandas.DataFrame({"x": X})}),
         TypeError,
-        r"data must be an array or a pytree of arrays, such as {'x': table\['x'\].to_numpy.*, got a table, DataFrame",
+        r"data\['rows'\] must be an array or a pytree of arrays.*, got a table, DataFrame",
     ),
     "a list of numbers": (
         lambda: make(data=[1.0, 2.0]),

@@ -107,6 +107,7 @@ GOOD = {
     "Ladder.geometric": (mintmc.Ladder.geometric, {"hottest": 9, "rungs": 3}),
     "Langevin": (mintmc.Langevin, {}),
     "Leaps": (mintmc.Leaps, {}),
+    "glm": (mintmc.glm, {"formula": "y ~ x", "table": {"x": X, "y": X**2}}),
     "MetropolisHastings": (mintmc.MetropolisHastings, {}),
     "ParallelTempering": (mintmc.ParallelTempering, {"ladder": LADDER}),
     "PerChain": (

@@ -39,6 +39,8 @@ class DiskData:
         Whether the rows were shuffled on disk.
     example
         The first observation, with a leading axis of length 1.
+    categories
+        What codes stand for, by column: ``data.categories["country"][code]``. Columns of words are read as codes.
     bytes_per_row
         What one row takes in memory, before or after the transform, whichever is more.
     failure
@@ -56,6 +58,7 @@ class DiskData:
         self.name = source.name
         self.n = source.n
         self.prepared = source.prepared
+        self.categories: dict[str, list[Any]] = dict(getattr(source, "categories", {}))
         raw, pair = source.read(0, 1), source.read(0, min(2, self.n))
         self.bytes_per_row = sum(leaf.nbytes for leaf in jax.tree.leaves(raw))
         alone, together = self._datum(raw, 1), self._datum(pair, min(2, self.n))

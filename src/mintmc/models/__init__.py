@@ -1,0 +1,1 @@
+"""Models that need not be written by hand."""
