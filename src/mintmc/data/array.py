@@ -71,7 +71,7 @@ class ArrayData:
         with jax.ensure_compile_time_eval():  # so that a first use under jit caches arrays, not tracers
             return jax.tree.map(jnp.asarray, self.rows)
 
-    def check_reads(self) -> None:
+    def check_reads(self, surely: bool = False) -> None:
         """Nothing can go wrong in memory."""
 
     def read(self, first: int, last: int) -> Rows:

@@ -126,13 +126,19 @@ class DiskData:
 
         return jax.pure_callback(on_host, shapes, *where)
 
-    def check_reads(self) -> None:
-        """Raise the first error of a read within a compiled program: what it computed is worth nothing."""
+    def check_reads(self, surely: bool = False) -> None:
+        """Raise the first error of a read within a compiled program: what it computed is worth nothing.
+
+        ``surely`` looks at the file even if that was done a moment ago: nothing is read after that.
+        """
         if self.failure is not None:
             failure, self.failure = self.failure, None
             raise failure
-        if "mapped" in vars(self):
+        if surely:
+            self._look_again = 0.0
+        if "mapped" in vars(self) or surely:
             self._check_unchanged()
+        if "mapped" in vars(self):
             self._source.give_back()
 
     def take(self, indices: Any) -> Rows:
