@@ -9,6 +9,7 @@ from mintmc.data.prepare import prepare
 from mintmc.kernels.schedule import Polynomial
 from mintmc.ladder.ladder import Ladder
 from mintmc.ladder.rings import QuantileRings, SpacedRings
+from mintmc.models import from_numpyro, from_pymc
 from mintmc.modes import find_mode
 from mintmc.posterior import Posterior
 from mintmc.proposals import Autoregressive, Custom, Hamiltonian, Langevin, RandomWalk
@@ -76,6 +77,8 @@ __all__ = [
     "diagnose",
     "find_mode",
     "find_modes",
+    "from_numpyro",
+    "from_pymc",
     "log_evidence",
     "logistic_bound",
     "logistic_remainder",
