@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import pytest
+from comparing import worst
 from numpyro import distributions as dist
 from numpyro import handlers
 from numpyro.infer import MCMC, NUTS
@@ -277,17 +278,3 @@ def test_a_run_agrees_with_nuts():
     ours, theirs = tree.posterior["b"].values, np.asarray(nuts.get_samples(group_by_chain=True)["b"])
     assert worst(ours, theirs) < 4
     assert worst(ours + 0.25 * ours.std((0, 1)), theirs) > 4  # what would be seen
-
-
-def worst(ours, theirs):
-    """The largest distance between means and between standard deviations, in standard errors."""
-    from arviz_stats.base import array_stats
-
-    largest = 0.0
-    for k in range(ours.shape[-1]):
-        for moment in ("mean", "sd"):
-            each = [(draws[..., k].mean() if moment == "mean" else draws[..., k].std(),
-                     array_stats.mcse(draws[..., k], method=moment)) for draws in (ours, theirs)]  # fmt: skip
-            (a, error_a), (b, error_b) = each
-            largest = max(largest, abs(a - b) / np.hypot(error_a, error_b))
-    return largest

@@ -6,6 +6,7 @@ in which chains move. Data, constants or ``pm.Data``, whose leading axis is that
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,10 +18,13 @@ from jax import Array
 
 from mintmc import check
 from mintmc.models.bridged import ModelPosterior, Parts, check_present, check_rows, imported
-from mintmc.models.pymc_graphs import RowGraph, ValueTransform, jaxified, leaves_of, quiet, value_of
+from mintmc.models.pymc_graphs import RowGraph, ValueTransform, jaxified, leaves_of, per_row, quiet, value_of
 from mintmc.params import Params
+from mintmc.transforms import Coordinates
 
 _ADVICE = "model must give any rows alone the log-likelihoods that they have among all (rows are leading axes of data)"
+_TRIES = 2000
+"""Draws of a prior among which one must lie within its transforms."""
 _LOCAL = "free variables must not belong to single rows: marginalise {!r} out of the model"
 
 
@@ -63,7 +67,7 @@ def from_pymc(model: Any) -> ModelPosterior:
     graphs, init = _Graphs.of(model), _init(model, transforms)
     everywhere = graphs.function(list(graphs.likelihood.values()))
     n = _rows(graphs.likelihood, jax.eval_shape(everywhere, init))
-    likelihood = graphs.on_rows(n)
+    likelihood = graphs.on_rows(n, _lengths(model, n))
     kept = _kept(graphs, likelihood, init)
     prior = graphs.function([*graphs.prior, *graphs.potentials.values()])
     shown = graphs.function([graphs.deterministic[name] for name in kept]) if kept else None
@@ -73,7 +77,7 @@ def from_pymc(model: Any) -> ModelPosterior:
         rows={name: value_of(same[0]) for name, same in likelihood.leaves.items()},
         log_prior=lambda params: jnp.asarray(sum(jnp.sum(term) for term in prior(params))),
         init=init,
-        sample_prior=lambda key: _draw(model, key),
+        sample_prior=lambda key: _draw(model, transforms, key),
         transforms=transforms,
         deterministics=shown and (lambda params: dict(zip(kept, shown(params), strict=True))),
         dims=dims,
@@ -82,7 +86,7 @@ def from_pymc(model: Any) -> ModelPosterior:
     )
     suspects = [name for name, value in init.items() if np.shape(value)[:1] == (n,)]
     advice = _LOCAL.format(suspects[0]) if suspects else _ADVICE
-    check_rows(parts, lambda params: _summed(everywhere(params)), n, advice)
+    check_rows(parts, lambda params: per_row(everywhere(params)), n, advice)
     return ModelPosterior(parts)
 
 
@@ -156,7 +160,7 @@ class _Graphs:
         call = jaxified(list(self.values.values()), outputs)
         return lambda params: call(*(params[name] for name in self.values))
 
-    def on_rows(self, n: int) -> RowGraph:
+    def on_rows(self, n: int, lengths: Sequence[Any]) -> RowGraph:
         """The likelihood as a function of params and rows; refuses potentials that depend on rows."""
         outputs = list(self.likelihood.values())
         for name, graph in self.potentials.items():
@@ -169,7 +173,7 @@ class _Graphs:
             if same is None:
                 same = leaves.setdefault(leaf.name or f"constant {len(leaves)}", [])
             same.append(leaf)
-        return RowGraph(list(self.values.values()), list(self.values), outputs, leaves, n)
+        return RowGraph(list(self.values.values()), list(self.values), outputs, leaves, lengths, n)
 
 
 def _has_rows(leaf: Any, n: int) -> bool:
@@ -194,6 +198,14 @@ def _rows(likelihood: Mapping[str, Any], shapes: Sequence[Any]) -> int:
     return next(iter(lengths.values()))
 
 
+def _lengths(model: Any, n: int) -> list[Any]:
+    """The variables that hold the lengths of the dims that rows run along, by name."""
+    dims = model.named_vars_to_dims
+    shared = [variable.name for variable in model.data_vars if _has_rows(variable, n)]
+    rows = {dims[name][0] for name in (*shared, *(rv.name for rv in model.observed_RVs)) if dims.get(name)}
+    return [length for dim, length in model.dim_lengths.items() if dim in rows and hasattr(length, "get_value")]
+
+
 def _check_local(model: Any) -> None:
     """Refuse free variables along the dim of the rows, where dims have names."""
     dims = model.named_vars_to_dims
@@ -211,12 +223,24 @@ def _init(model: Any, transforms: Mapping[str, Any]) -> Params:
     return {name: np.asarray(transforms[name](leaf) if name in transforms else leaf) for name, leaf in free.items()}
 
 
-def _draw(model: Any, key: Array) -> Params:
-    """One draw of the free variables from the prior."""
-    seed = int(jax.random.bits(key))
-    with quiet():
-        draws = imported("pymc", "pymc").draw(model.free_RVs, random_seed=seed)
-    return {rv.name: np.asarray(jnp.asarray(draw)) for rv, draw in zip(model.free_RVs, draws, strict=True)}
+def _draw(model: Any, transforms: Mapping[str, Any], key: Array) -> Params:
+    """One draw of the free variables from the prior, within what transforms allow.
+
+    PyMC's ``ordered`` cuts a prior without telling its draws, so the first draw that lies within is taken.
+    """
+    coordinates = Coordinates(transforms)
+    names = [rv.name for rv in model.free_RVs]
+    for tries, seed in zip((1, _TRIES), np.asarray(jax.random.bits(key, (2,))), strict=True):
+        with quiet():
+            found = imported("pymc", "pymc").draw(model.free_RVs, draws=tries, random_seed=int(seed))
+        arrays = [np.asarray(jnp.asarray(draws)) for draws in found]
+        arrays = [draws[None] for draws in arrays] if tries == 1 else arrays
+        for values in zip(*arrays, strict=True):
+            params = dict(zip(names, values, strict=True))
+            with contextlib.suppress(ValueError):
+                coordinates.check("draw", params)
+                return params
+    raise ValueError(f"prior must be where transforms lead, got none of {_TRIES} draws that is")
 
 
 def _dims(model: Any, names: Sequence[str]) -> tuple[dict[str, list[str]], dict[str, Any]]:
@@ -225,8 +249,3 @@ def _dims(model: Any, names: Sequence[str]) -> tuple[dict[str, list[str]], dict[
     dims = {name: [dim or f"{name}_dim_{i}" for i, dim in enumerate(axes)] for name, axes in given.items()}
     used = {dim for axes in dims.values() for dim in axes}
     return dims, {dim: list(along) for dim, along in model.coords.items() if dim in used and along is not None}
-
-
-def _summed(terms: Sequence[Array]) -> Array:
-    """One log-likelihood for each row: the observed variables' together."""
-    return jnp.asarray(sum(term.reshape(term.shape[0], -1).sum(1) for term in terms))

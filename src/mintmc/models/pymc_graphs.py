@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -90,6 +91,11 @@ def _shape_inputs(node: Any) -> list[Any]:
     return [] if first is None else list(node.inputs[first:])
 
 
+def per_row(terms: Sequence[Array]) -> Array:
+    """One log-likelihood for each row: those of all observed variables together."""
+    return jnp.asarray(sum(term.reshape(term.shape[0], -1).sum(1) for term in terms))
+
+
 @dataclass(frozen=True, eq=False)
 class RowGraph:
     """Elementwise log densities as a function of params and of some rows."""
@@ -98,6 +104,7 @@ class RowGraph:
     names: Sequence[str]  # of params, in the same order
     outputs: Sequence[Any]  # each with the rows as its leading axis
     leaves: Mapping[str, Sequence[Any]]  # by the name of a part of the data: constants and shared variables
+    lengths: Sequence[Any]  # variables that hold n: the lengths of named dims
     n: int
     _built: dict[int, Callable[..., list[Array]]] = field(default_factory=dict)
 
@@ -107,11 +114,11 @@ class RowGraph:
             size = row_count(rows)
             function = self._built.get(size) or self._built.setdefault(size, self._build(size))
             values = function(*(params[name] for name in self.names), *(rows[name] for name in self.leaves))
-        return sum((value.reshape(size, -1).sum(1) for value in values), start=jax.numpy.zeros(()))
+        return per_row(values)
 
     def _build(self, size: int) -> Callable[..., list[Array]]:
         tensor = imported("pytensor.tensor", "pymc")
-        new: dict[Any, Any] = {variable: variable for variable in self.inputs}
+        new: dict[Any, Any] = {length: tensor.constant(size, dtype=length.dtype) for length in self.lengths}
         batch = []
         for name, same in self.leaves.items():
             value = value_of(same[0])
