@@ -1,4 +1,4 @@
-"""A NumPyro model sampled from mini-batches: robust regression on 20,000 rows, 200 of them a step.
+"""A NumPyro model sampled from mini-batches: logistic regression on 20,000 rows, 200 of them a step.
 
     python examples/numpyro_model.py
 
@@ -13,26 +13,24 @@ from numpyro import distributions as dist
 
 import mintmc
 
-TRUTH = {"slope": np.array([1.0, -0.5, 0.25]), "scale": 0.5, "freedom": 4.0}
+SLOPE = np.array([1.0, -0.5, 0.25])
 
 
 def model(x, y):
-    """Linear regression with Student's t errors."""
-    with numpyro.plate("feature", x.shape[1]):
-        slope = numpyro.sample("slope", dist.Normal(0.0, 2.0))
+    """Logistic regression whose slopes share a scale that is learned too."""
     scale = numpyro.sample("scale", dist.HalfNormal(1.0))
-    freedom = numpyro.sample("freedom", dist.Gamma(2.0, 0.1))
-    numpyro.deterministic("length", jnp.sqrt(jnp.sum(slope**2)))
+    with numpyro.plate("feature", x.shape[1]):
+        slope = numpyro.sample("slope", dist.Normal(0.0, scale))
+    numpyro.deterministic("odds", jnp.exp(slope))
     with numpyro.plate("rows", x.shape[0]):
-        numpyro.sample("y", dist.StudentT(freedom, x @ slope, scale), obs=y)
+        numpyro.sample("y", dist.Bernoulli(logits=x @ slope), obs=y)
 
 
 def simulated(n, seed=0):
-    """Rows from the model at known parameters."""
+    """Rows from the model at known slopes."""
     generator = np.random.default_rng(seed)
-    x = generator.normal(size=(n, 3)).astype(np.float32)
-    noise = TRUTH["scale"] * generator.standard_t(TRUTH["freedom"], size=n)
-    return x, (x @ TRUTH["slope"] + noise).astype(np.float32)
+    x = generator.normal(size=(n, len(SLOPE))).astype(np.float32)
+    return x, generator.binomial(1, 1 / (1 + np.exp(-x @ SLOPE)))
 
 
 def main(n=20_000, draws=1000):

@@ -125,28 +125,25 @@ def check_rows(parts: Parts, whole: Callable[[Params], Array], n: int, advice: s
         each = check_runs(partial(jax.eval_shape, parts.log_likelihood, parts.init, parts.take(batch)), advice)
         if each.shape != batch.shape:
             raise ValueError(f"{advice}, got log-likelihoods of shape {each.shape} for {len(batch)} rows")
+    of_all, of_some = jax.jit(_with_slope(whole)), jax.jit(_with_slope(parts.log_likelihood))
     found = 0
     for params, step in points(parts.init, parts.transforms):
-        wanted = _with_slope(whole, params, step)
+        wanted = jax.tree.map(np.asarray, of_all(params, step))
         if wanted[0].shape != (n,):
             raise ValueError(f"model must give one log-likelihood for each of n={n} rows, got shape {wanted[0].shape}")
         if not all(np.isfinite(values[some]).all() for values in wanted):
             continue
         for batch in batches:
-            got = _with_slope(partial(_on, parts.log_likelihood, parts.take(batch)), params, step)
+            got = of_some(params, step, parts.take(batch))
             for one, other in zip(got, wanted, strict=True):
                 if not alike(one, other[batch]):
-                    told = [f"{float(values.flat[0]):g}" for values in (one, other[batch])]
-                    raise ValueError(f"{advice}, got {told[0]} for row {batch[0]} alone and {told[1]} among all")
+                    told = f"{float(one[0]):g} for row {batch[0]} alone and {other[batch][0]:g} among all"
+                    raise ValueError(f"{advice}, got {told}")
         found += 1
         if found == _POINTS:
             return
     if not found:
         raise ValueError("model must have a finite log-likelihood around its start, got none that is")
-
-
-def _on(log_likelihood: Callable[[Params, Rows], Array], rows: Rows, params: Params) -> Array:
-    return log_likelihood(params, rows)
 
 
 def check_runs(run: Callable[[], Any], advice: str) -> Any:
@@ -180,6 +177,11 @@ def check_present(what: str, values: Any) -> None:
         raise ValueError(f"{what} must have no missing values, got nan in row {row} ({len(missing)} such values)")
 
 
-def _with_slope(function: Callable[[Params], Array], params: Params, step: Params) -> tuple[np.ndarray, np.ndarray]:
-    value, slope = jax.jit(lambda params, step: jax.jvp(function, (params,), (step,)))(params, step)
-    return np.asarray(value), np.asarray(slope)
+def _with_slope(function: Callable[..., Array]) -> Callable[..., tuple[Array, Array]]:
+    """A function of params, and its derivative along a step."""
+
+    def both(params: Params, step: Params, *args: Any) -> tuple[Array, Array]:
+        value, slope = jax.jvp(lambda params: function(params, *args), (params,), (step,))
+        return value, slope
+
+    return both

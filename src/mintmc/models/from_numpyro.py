@@ -129,20 +129,25 @@ def _data_plates(first: Any, sites: Sites, axes: Mapping[str, int]) -> frozenset
 def _factors_with_rows(runs: Runs, first: Any, sites: Sites, n: int) -> dict[str, int]:
     """The axes of rows of factors that have some; refuses latent sites whose shape depends on the rows."""
     fewer = max(1, min(2, n - 1))
-    trace = check_runs(lambda: runs.anywhere(runs.few(fewer)), _ADVICE)
+    found: dict[str, Any] = {}
+
+    def run() -> None:  # traced, for shapes alone
+        trace = runs.anywhere(runs.few(fewer))
+        found.update({name: trace[name]["fn"].shape() for name in sites.latent})
+        found.update({name: log_prob(trace[name]).shape for name in sites.factors})
+
+    check_runs(partial(jax.eval_shape, run), _ADVICE)
     for name in sites.latent:
-        before, now = (each[name]["fn"].shape() for each in (first, trace))
+        before, now = first[name]["fn"].shape(), found[name]
         if before != now:
             raise ValueError(f"{_LOCAL.format(name)}, got shape {before} for {n} rows and {now} for {fewer}")
-    found = {}
+    axes: dict[str, int] = {}
     for name in sites.factors:
-        shapes = [log_prob(each[name]).shape for each in (first, trace)]
-        changed = [
-            axis - len(shapes[0]) for axis, sizes in enumerate(zip(*shapes, strict=False)) if sizes == (n, fewer)
-        ]
+        before, now = log_prob(first[name]).shape, found[name]
+        changed = [axis for axis, sizes in enumerate(zip(before, now, strict=False)) if sizes == (n, fewer)]
         if changed and n > 1:
-            found[name] = changed[0]
-    return found
+            axes[name] = changed[0] - len(before)
+    return axes
 
 
 def _per_row(trace: Any, axes: Mapping[str, int]) -> Array:
@@ -184,7 +189,7 @@ def _init(runs: Runs, first: Any, sites: Sites, transforms: Mapping[str, Any]) -
         return coordinates.free(_values(runs.drawn(key), sites.latent))
 
     try:
-        draws = jax.vmap(free)(jax.random.split(jax.random.key(0), _PRIOR_DRAWS))
+        draws = jax.jit(jax.vmap(free))(jax.random.split(jax.random.key(0), _PRIOR_DRAWS))
     except NotImplementedError:  # improper
         return jax.tree.map(np.asarray, _values(first, sites.latent))
     middle = jax.tree.map(lambda leaf: jnp.median(leaf, axis=0), draws)
@@ -198,13 +203,24 @@ def _check_rest(
 
     What depends on rows differs between the model on one row and on all.
     """
+
+    def read(run: Callable[..., Any]) -> Any:
+        def both(params: Params, *rows: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+            trace = run(params, *rows)
+            return {name: log_prob(trace[name]) for name in prior}, _values(trace, deterministic)
+
+        return jax.jit(both)
+
+    on_one, on_all = read(runs.trace), read(runs.whole.trace)
     left_out: list[str] = []
     for params, _ in list(points(init, transforms))[:2]:
-        trace = check_runs(partial(runs.trace, params, runs.few(1)), _ADVICE)
-        whole = runs.whole.trace(params)
-        for name in prior:
-            if not alike(log_prob(trace[name]), log_prob(whole[name])):
-                wanted = "not depend on the rows, outside of their plate"
-                raise ValueError(f"prior and factors must {wanted}, got {name!r}, another on all rows than on one")
-        left_out += [name for name in deterministic if not alike(trace[name]["value"], whole[name]["value"])]
+        densities, values = check_runs(partial(on_one, params, runs.few(1)), _ADVICE)
+        wanted = on_all(params)
+        for name, density in densities.items():
+            if not alike(density, wanted[0][name]):
+                raise ValueError(
+                    "prior and factors must not depend on the rows, outside of their plate, got "
+                    f"{name!r}, another on all rows than on one"
+                )
+        left_out += [name for name, value in values.items() if not alike(value, wanted[1][name])]
     return list(dict.fromkeys(left_out))
