@@ -9,7 +9,7 @@ from mintmc.data.prepare import prepare
 from mintmc.kernels.schedule import Polynomial
 from mintmc.ladder.ladder import Ladder
 from mintmc.ladder.rings import QuantileRings, SpacedRings
-from mintmc.models.glm import glm
+from mintmc.models import from_numpyro, from_pymc, glm
 from mintmc.modes import find_mode
 from mintmc.posterior import Posterior
 from mintmc.proposals import Autoregressive, Custom, Hamiltonian, Langevin, RandomWalk
@@ -89,6 +89,8 @@ __all__ = [
     "diagnose",
     "find_mode",
     "find_modes",
+    "from_numpyro",
+    "from_pymc",
     "glm",
     "log_evidence",
     "logistic_bound",
