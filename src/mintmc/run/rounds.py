@@ -93,7 +93,7 @@ class RoundRun(Run):
         self.warmup_touched = np.zeros((rungs, chains))
         self.totals = RungTotals(rungs, chains, kernels[0].statistics)
         self.landmarks = Landmarks(task, rungs, reference)
-        self.costs = Costs([kernel.local(None).touched or 0 for kernel in kernels], [task.thin * k for k in steps])
+        self.costs = Costs([kernel.local(None).most_touched or 0 for kernel in kernels], [task.thin * k for k in steps])
 
     @property
     def lanes(self) -> int:

@@ -69,9 +69,9 @@ def centre_plan(sampler: Any, task: Task) -> Plan | None:
     return Plan(tempered, moves, control, size, kernel)
 
 
-def on_vectors(proposal: Proposal, target: FlatTarget) -> Proposal:
-    """The proposal between flat vectors."""
-    return proposal.on_vectors(target.unravel, target.ravel)
+def on_vectors(proposal: Proposal, target: FlatTarget, several_modes: bool = False) -> Proposal:
+    """The proposal between flat vectors, with everything chosen; ``several_modes`` if chains go from one to another."""
+    return proposal.on_vectors(target.unravel, target.ravel).settled(target.dim, several_modes)
 
 
 def start_temperature(proposal: Proposal, temperature: float) -> float | None:

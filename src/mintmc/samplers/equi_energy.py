@@ -180,7 +180,7 @@ class EquiEnergy(Sampler):
         hotter = rows[min(rung + 1, len(rows) - 1)]
         return EquiEnergyKernel(
             model=target.model,
-            proposal=on_vectors(self.proposal, target),
+            proposal=on_vectors(self.proposal, target, several_modes=True),
             reference=reference.density,
             penalised=self.penalty,
             batch_size=None if rows[rung] == target.n else rows[rung],

@@ -137,7 +137,7 @@ class ParallelTempering(Sampler):
         target = reference.target
         return ParallelTemperingKernel(
             model=target.model,
-            proposal=on_vectors(self.proposal, target),
+            proposal=on_vectors(self.proposal, target, several_modes=True),
             reference=reference.density,
             temperatures=tuple(self.ladder.temperatures),
             batch_sizes=self.ladder.rows(target.n),
