@@ -2,6 +2,7 @@
 
 import os
 import resource
+from pathlib import Path
 
 # Most of the time goes into compiling: with less effort a fifth of it is saved, and programs are as fast.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=1")
@@ -21,6 +22,24 @@ MOST_KILOBYTES = 3_000_000
 # Many tests compile the same.
 jax.config.update("jax_compilation_cache_dir", str(cache_of("tests")))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+
+
+SLOW = Path(__file__).parent / "tests" / "slow.txt"
+"""Tests that compile for long, one a line: `make test` leaves them out, `make test-slow` runs them."""
+
+
+def pytest_collection_modifyitems(config, items):
+    """Mark the tests of the list, before markers choose what runs; a name that is no test any more is an error."""
+    listed = set(SLOW.read_text().splitlines())
+    for item in items:
+        if item.nodeid in listed:
+            item.add_marker(pytest.mark.slow)
+    files = {item.nodeid.split("::")[0] for item in items}
+    collected = {item.nodeid for item in items}
+    is_whole = not any("::" in arg for arg in config.args)
+    stale = sorted(name for name in listed - collected if name.split("::")[0] in files)
+    if stale and is_whole and not config.getoption("keyword"):
+        raise pytest.UsageError(f"{SLOW.name} names tests that are no longer there: {', '.join(stale[:3])}")
 
 
 @pytest.fixture

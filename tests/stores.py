@@ -5,7 +5,7 @@ import os
 import numpy as np
 import xarray
 
-from mintmc.result.diagnose import draws_group
+from mintmc.result.reading import draws_group
 from mintmc.store import chunks
 from mintmc.store.run_store import RunStore
 

@@ -109,7 +109,6 @@ def test_sample_and_resume(model, tmp_path):
         (["--sampler", "equi-energy"], "ladder must be given by --temperatures"),
         (["--sampler", "equi-energy", "--temperatures", "1,1"], "temperatures must increase strictly from 1"),
         (["--sampler", "mint", "--batch-size", "100", "--alpha", "0.5", "--draws", "0"], "draws must be at least 1"),
-        ([], "--sampler must be given"),
         (["--drawz", "5"], "--sampler must be given with settings of it, got --drawz 5"),
         (["--sampler", "equi-energy", "--temperatures", "1,2", "--rungs", "3"], "ladder must be given by"),
     ],

@@ -15,7 +15,7 @@ import mintmc
 from compiling import compilations
 from mintmc import samplers
 from mintmc.compiled import identity
-from mintmc.result.diagnose import draws_group
+from mintmc.result.reading import draws_group
 from mintmc.run import driver, stretches
 from mintmc.run.sample import Interrupted, _task
 from mintmc.statistics import DATA_TOUCHED

@@ -17,7 +17,7 @@ from mintmc.result.evidence import log_evidence
 from mintmc.result.ladder_plots import plot_ladder
 from mintmc.result.modes import mode_weights, relative_variance
 from mintmc.run.initial import PerChain
-from mintmc.run.sample import resume, sample
+from mintmc.run.sample import resume
 from mintmc.samplers import (
     MINT,
     MINTEE,
@@ -36,8 +36,10 @@ from mintmc.samplers import (
     TunaMH,
 )
 from mintmc.study.audit_rung import audit_rung
+from mintmc.study.choose import sample
 from mintmc.study.find_modes import find_modes
 from mintmc.study.normality import normality
+from mintmc.study.plan import plan
 from mintmc.study.tune import tune_ladder
 
 __all__ = [
@@ -82,6 +84,7 @@ __all__ = [
     "mode_weights",
     "normality",
     "open_data",
+    "plan",
     "plot_ladder",
     "prepare",
     "protocols",

@@ -174,7 +174,7 @@ class Posterior:
             self.coordinates.check(name, params)
             self.presented.check(name, params)
             theta, as_free = flatten(self.coordinates.free(params), name)
-            model = self._model(as_free, theta.size)
+            model = self.model(as_free, theta.size)
             settings = (self.coordinates, self.presented, theta.size, theta.dtype)
             self._flat[structure] = FlatTarget(self, model, as_free, *settings)
         return self._flat[structure]
@@ -185,7 +185,7 @@ class Posterior:
         self.coordinates.check(name, params)
         return target.ravel(params)
 
-    def _model(self, as_free: Callable[[Array], Params], dim: int) -> Model:
+    def model(self, as_free: Callable[[Array], Params], dim: int) -> Model:
         """What there is to compute, as functions of flat vectors."""
         by_host = self.data is not None and self.data.by_host
         given, coordinates = self.log_likelihood, self.coordinates

@@ -10,7 +10,7 @@ import pytest
 import mintmc
 from mintmc.data import disk_batch as batch
 from mintmc.experiments.report import mean_and_error
-from mintmc.result.diagnose import draws_group
+from mintmc.result.reading import draws_group
 from truth import LIMIT, distance, gaussian_data, gaussian_log_likelihood
 
 N, T = 4000, 40.0

@@ -23,8 +23,9 @@ from mintmc.result.diagnose import diagnose
 from mintmc.run.processes import TIMEOUT, join, leave
 from mintmc.run.sample import Interrupted, record_of_run
 from mintmc.run.sample import resume as mintmc_resume
-from mintmc.run.sample import sample as mintmc_sample
 from mintmc.store.encode import is_readable
+from mintmc.study.choose import sample as mintmc_sample
+from mintmc.study.plan import plan as mintmc_plan
 
 _MISTAKE = 2
 """The exit code that says so."""
@@ -110,7 +111,7 @@ def sample(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(help="A Python file that defines posterior and init. It is executed.")],
     sampler: Annotated[
-        str | None, typer.Option(help="Such as mint or equi-energy; default: what FILE calls sampler.")
+        str | None, typer.Option(help="Such as mint or equi-energy; default: what FILE calls sampler, or it chooses.")
     ] = None,
     draws: Annotated[int, typer.Option(help="Draws of each chain.")] = 1000,
     warmup: Annotated[int, typer.Option(help="Steps before them, to adapt.")] = 1000,
@@ -138,9 +139,6 @@ def sample(
         if sampler is None and settings:
             raise ValueError(f"--sampler must be given with settings of it, got {' '.join(others)}")
         chosen = model.sampler if sampler is None else options.build_sampler(sampler, settings)
-        if chosen is None:
-            known = ", ".join(options.samplers())
-            raise ValueError(f"--sampler must be given, or FILE must define sampler; one of {known}")
         run = partial(mintmc_sample, model.posterior, chosen, init=model.init, draws=draws, warmup=warmup)
         run = partial(run, chains=chains, thin=thin, seed=seed, audit=audit)
         _show(partial(run, out=out, progress=progress), out, Path(name))
@@ -168,6 +166,24 @@ def resume(
         missing = {name: getattr(model, name) for name in ("sampler", "init") if not is_readable(record[name])}
         settings = {"draws": draws, "progress": progress, "audit": audit, **missing}
         _show(partial(mintmc_resume, run, model.posterior, **settings), run, file)
+
+
+@app.command()
+def plan(
+    file: Annotated[Path, typer.Argument(help="A Python file that defines posterior and init. It is executed.")],
+    draws: Annotated[int, typer.Option(help="Draws of each chain.")] = 1000,
+    warmup: Annotated[int, typer.Option(help="Steps before them, to adapt.")] = 1000,
+    chains: Annotated[int, typer.Option(help="Independent chains.")] = 4,
+    seed: Annotated[int, typer.Option(help="Of all randomness.")] = 0,
+    plot: Annotated[Path | None, typer.Option(help="A picture of the noise against the batch size: noise.png.")] = None,
+) -> None:
+    """Say which sampler suits FILE's posterior, and what it will cost."""
+    with _mistakes():
+        model = model_file.load(file)
+        found = mintmc_plan(model.posterior, init=model.init, draws=draws, warmup=warmup, chains=chains, seed=seed)
+        typer.echo(str(found))
+        if plot is not None:
+            found.plot().savefig(plot, dpi=150)
 
 
 @app.command()

@@ -30,7 +30,8 @@ def load(path: Path) -> ModelFile:
         raise ValueError(f"{path} failed: {type(error).__name__}: {error}") from error
     finally:
         sys.path.pop(0)
-    for name in ("posterior", "init"):
+    knows_init = hasattr(names.get("posterior"), "init")  # a regression on a table, a NumPyro model
+    for name in ("posterior",) if knows_init else ("posterior", "init"):
         if name not in names:
             raise ValueError(f"{path} must define posterior and init, got no {name}")
-    return ModelFile(names["posterior"], names["init"], names.get("sampler"))
+    return ModelFile(names["posterior"], names.get("init"), names.get("sampler"))

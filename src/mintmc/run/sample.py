@@ -55,54 +55,7 @@ def sample(
     progress: bool = True,
     audit: bool = True,
 ) -> DataTree:
-    """Draw from a posterior.
-
-    Parameters
-    ----------
-    posterior
-        What to sample.
-    sampler
-        How: ``MINT``, ``MetropolisHastings``, ``EquiEnergy``, any other (see docs/samplers.md).
-    init
-        One params pytree, a function ``key -> params`` (called once a chain), or ``PerChain(params)`` with a leading
-        axis of chains. One point is where the first chain starts; the others start around it, at distances of
-        sqrt(T/n) in every parameter (T that of the hottest rung on a ladder; sqrt(T) for a density), or closer where
-        the density would be zero. Such chains do not disagree about modes that are farther apart: give each a start
-        of its own (``PerChain``, or draws from the prior) if there may be any. With a ``Custom`` proposal all start
-        at that point.
-    draws, warmup
-        Recorded draws of each chain, and steps before them in which step size and preconditioner are adapted.
-    chains
-        Independent chains; they run side by side on the machine's cores.
-    thin
-        Steps from one recorded draw to the next.
-    seed
-        The same seed gives the same draws, on any number of cores.
-    out
-        Path of a run store (Zarr): draws and statistics are streamed to it, in memory that does not grow with
-        their number. The same call again goes on with an unfinished run, or with a larger ``draws``; with a smaller
-        one it returns that many. None keeps everything in memory.
-    progress
-        Show a progress bar.
-    audit
-        Compare some moves of a run on batches with all data, after warm-up and when it is finished, for ``diagnose``: a
-        few dozen passes over all data (fewer where n is large), counted as ``data_touched_audit``.
-
-    Returns
-    -------
-    xarray.DataTree
-        Draws in group ``posterior`` (T = 1) or ``tempered_posterior`` (any other temperature), statistics of each draw
-        in ``sample_stats``. Ready for ArviZ.
-
-    Examples
-    --------
-    >>> import numpy as np, mintmc
-    >>> x = np.random.default_rng(0).normal(3.0, 1.0, size=10_000)
-    >>> posterior = mintmc.Posterior(lambda p, x: -0.5 * (x - p["mean"]) ** 2, x)
-    >>> tree = mintmc.sample(posterior, mintmc.MINT(batch_size=100, alpha=0.5), init={"mean": 3.0}, progress=False)
-    >>> bool(abs(tree.tempered_posterior["mean"].mean() - 3.0) < 0.1)
-    True
-    """
+    """``mintmc.sample`` with a sampler and a start: what it means is written there (``study/choose.py``)."""
     draws = check.integer("draws", draws, 1)
     warmup = check.integer("warmup", warmup, 0, most=check.LARGEST_COUNT)
     chains = check.integer("chains", chains, 1, most=MOST_CHAINS)

@@ -35,12 +35,12 @@ class Explored(NamedTuple):
     rows_read: int
 
 
-def explore(task: Task, session: Session, sampler: Any, states: int) -> Explored | None:
+def explore(task: Task, session: Session, samplers: list[Any] | None, states: int) -> Explored | None:
     """States of hot chains from the starts of a task, and these starts; None if that was interrupted.
 
-    ``sampler`` says how, None lets it choose.
+    ``samplers`` say how, None lets it choose.
     """
-    samplers = [sampler] if sampler is not None else _hot_samplers(task.target)
+    samplers = samplers or hot_samplers(task.target)
     chains = max(_FEWEST_CHAINS, task.chains)
     thetas = [task.thetas[chain % task.chains] for chain in range(chains)]
     found, rows_read = [], 0
@@ -68,13 +68,14 @@ def explore(task: Task, session: Session, sampler: Any, states: int) -> Explored
     return Explored(np.stack(states_chosen), np.array(origins), rows_read)
 
 
-def _hot_samplers(target: FlatTarget) -> list[Any]:
+def hot_samplers(target: FlatTarget, worths: tuple[int, ...] = _WORTH) -> list[Any]:
+    """Samplers of hot chains: on data, of posteriors that are worth so many observations."""
     n = target.n
     if n == 0:
         return [MetropolisHastings(Langevin(), temperature=temperature) for temperature in _HOT]
     temper = target.model.tempered(None)
     hot: list[Any] = []
-    for worth in _WORTH:
+    for worth in worths:
         size = int(np.ceil(worth ** (1 / _ALPHA)))
         if size < n / 2:
             hot.append(MINT(size, temperature=n / worth, proposal=Langevin(), temper=temper))

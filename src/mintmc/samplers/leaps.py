@@ -167,7 +167,7 @@ class Leaps(ByContent, Sampler):
         else:
             number = max(self.starts // _AGAIN, _FEWEST_AGAIN) if again else self.starts
             own = replace(task, seed=(task.seed + _OTHERS) % 2**32) if again else task
-            explored = explore(own, session, self.explore, number)
+            explored = explore(own, session, None if self.explore is None else [self.explore], number)
             if explored is None:
                 return None
             starts, chains, rows_read = explored

@@ -143,7 +143,7 @@ def find_modes(
         explore.check(posterior, example)
     task = Task(target, thetas, example, seed, draws=0, warmup=0, thin=1)
     with Interrupt() as interrupt, workers(cores(_SHOWN)) as pool, Display(False) as display:
-        hot = explored(task, Session(pool, display, interrupt), explore, starts)
+        hot = explored(task, Session(pool, display, interrupt), None if explore is None else [explore], starts)
         if hot is None:
             raise KeyboardInterrupt("interrupted: no modes were found yet")
         found = gather(target, hot.states, chains=hot.chains, seed=seed, is_enough=True, pool=pool)

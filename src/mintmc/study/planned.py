@@ -1,0 +1,151 @@
+"""What ``plan`` found: samplers and what runs of them are expected to be like."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from mintmc import check
+from mintmc.samplers import MINT
+
+
+@dataclass(frozen=True)
+class Option:
+    """A sampler, and what a run of it is expected to be like."""
+
+    sampler: Any
+    seconds: float  # of the whole run
+    rows: float  # read
+    effective: float  # draws, of the worst parameter; NaN if it was not tried
+    against: tuple[str, ...] = ()  # what speaks against it
+    trial: Any = None  # the tree of its trial
+
+    @property
+    def name(self) -> str:
+        """What to write to get it."""
+        return _short(self.sampler)
+
+    def seconds_to(self, effective: float) -> float:
+        """Seconds to so many effective draws."""
+        if not self.effective > 0:
+            return np.inf
+        return self.seconds * max(1.0, effective / self.effective)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What ``plan`` found: options, the best first. It prints as a table; ``sampler`` is what to pass to ``sample``."""
+
+    options: tuple[Option, ...]
+    n: int
+    dim: int
+    modes: int
+    descents: int
+    is_regular: bool
+    draws: int
+    warmup: int
+    chains: int
+    effective: float
+    seconds: float
+
+    @property
+    def best(self) -> Option:
+        """The first."""
+        return self.options[0]
+
+    @property
+    def sampler(self) -> Any:
+        """The best sampler."""
+        return self.best.sampler
+
+    @property
+    def sentences(self) -> tuple[str, str, str]:
+        """What was chosen, why, and what it will cost."""
+        best = self.best
+        modes = f"{self.modes} modes" if self.modes > 1 else f"one mode ({self.descents} descents from hot chains)"
+        why = [modes if self.is_regular else f"{modes}, which curvature does not describe"]
+        if self._measured and self.modes == 1:
+            size, noise = self._measured["batch_size"], self._measured["residual_noise"]
+            what = "is enough" if isinstance(best.sampler, MINT) else f"has a noise of {noise:.1g}, all data none"
+            why.append(f"a batch of {size:,} rows {what}")
+        cost = f"about {_seconds(best.seconds)}, {best.rows:.2g} rows"
+        if best.effective > 0:
+            cost += f", {best.effective:,.0f} effective draws of {self.draws * self.chains:,}"
+            if best.effective < self.effective:
+                more = int(np.ceil(self.draws * self.effective / best.effective))
+                cost += f" (draws={more} would give {self.effective:,.0f})"
+        others = [f"{other.name} {_seconds(other.seconds)}" for other in self.options[1:2]]
+        against = f"; but {best.against[0]}" if best.against else ""
+        return (
+            f"chosen: {best.name}{against}",
+            f"why:    {'; '.join(why)}",
+            f"cost:   {'; next best: '.join([cost, *others])}",
+        )
+
+    def __str__(self) -> str:
+        head = f"{'seconds':>10} {'rows':>9} {'effective':>10}  sampler"
+        lines = [f"n = {self.n:,}, {self.dim} parameters, draws={self.draws}, chains={self.chains}", head]
+        for option in self.options:
+            effective = f"{option.effective:,.0f}" if option.trial is not None else "not tried"
+            lines.append(f"{option.seconds:>10.3g} {option.rows:>9.2g} {effective:>10}  {option.name}")
+            lines += [f"{'':>32} against it: {sentence}" for sentence in option.against]
+        return "\n".join([*lines, *self.sentences])
+
+    @property
+    def _measured(self) -> dict[str, Any]:
+        """What the trial on batches found, if there was one."""
+        trials = (option.trial.attrs for option in self.options if option.trial is not None)
+        return next((dict(attrs) for attrs in trials if "residual_noise" in attrs), {})
+
+    def noise(self, batch_sizes: Any) -> np.ndarray:
+        """Log-ratio noise at T = 1 on batches of these sizes, after what an expansion knows; NaN if not measured."""
+        sizes = check.array("batch_sizes", batch_sizes, dims=(1,))
+        if not self._measured:
+            return np.full(len(sizes), np.nan)
+        m, noise = self._measured["batch_size"], self._measured["residual_noise"]
+        scale = noise / (1 / m - 1 / self.n) if m < self.n else np.nan
+        return np.asarray(scale * (1 / sizes - 1 / self.n))
+
+    def plot(self) -> Any:
+        """Log-ratio noise against batch size; returns the figure."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(6, 3.5), layout="constrained")
+        axes = figure.subplots()
+        sizes = np.unique(np.geomspace(min(10, self.n), self.n, 60).astype(int))[:-1]
+        noise = self.noise(sizes)
+        if np.isfinite(noise).any():
+            axes.loglog(sizes, noise)
+            axes.axhline(1.0, color="0.6", linewidth=1)
+            axes.text(sizes[-1], 1.1, "noise 1: acceptance suffers above", ha="right", va="bottom", fontsize=8)
+            size = self._measured["batch_size"]
+            axes.plot(size, self.noise([size])[0], "o", label=f"comfortable: {size:,} rows")
+            axes.legend()
+        else:
+            axes.text(0.5, 0.5, "no batches: all data are read", ha="center", transform=axes.transAxes)
+        axes.set(xlabel="batch size", ylabel="log-ratio noise at T = 1")
+        return figure
+
+
+def _short(sampler: Any) -> str:
+    """A sampler as a user would write it: what differs from its defaults."""
+    shown = []
+    for setting in fields(sampler):
+        value = getattr(sampler, setting.name)
+        default = setting.default_factory() if setting.default_factory is not MISSING else setting.default
+        if value != default:
+            shown.append(f"{setting.name}={_short(value) if is_dataclass(value) else repr(value)}")
+    return f"{type(sampler).__name__}({', '.join(shown)})"
+
+
+def _seconds(number: float) -> str:
+    """Seconds as one would say them."""
+    return (
+        f"{number:,.0f} s"
+        if number < 120
+        else f"{number / 60:,.0f} min"
+        if number < 7200
+        else f"{number / 3600:,.0f} h"
+    )
