@@ -57,6 +57,21 @@ def times(factor: int, rows: Array) -> Count:
     return add(Count(factor * high, jnp.zeros_like(low)), factor * low)
 
 
+def multiple(number: int, factor: Array) -> Count:
+    """``number``, known beforehand, times a factor of at most 2^16 that is not.
+
+    Examples
+    --------
+    >>> int(total(multiple(3_000_000_000, jnp.asarray(65_536)))) == 3_000_000_000 * 65_536
+    True
+    """
+    half = _BITS // 2
+    high, low = number >> _BITS, number & (2**_BITS - 1)
+    middle = (low >> half) * factor
+    result = add(Count(high * factor + (middle >> half), (middle & (2**half - 1)) << half), nothing())
+    return add(result, (low & (2**half - 1)) * factor)
+
+
 def add_rate(count: Count, rate: Array) -> Count:
     """Count a number in [0, 1], in millionths; what is undefined counts as 0."""
     return add(count, jnp.round(jnp.nan_to_num(rate) * _UNITS).astype(jnp.int32))

@@ -256,7 +256,6 @@ MISTAKES = {
     ),
     "step 0": (lambda: replace(GOOD, step_size=0.0), ValueError, r"step_size must be in \(0, inf\), got 0"),
     "step a word": (lambda: replace(GOOD, step_size="small"), TypeError, r"step_size must be a number.*got 'small'"),
-    "step None": (lambda: replace(GOOD, step_size=None), TypeError, r"step_size must be a number.*got None"),
     "temperature 0": (lambda: replace(GOOD, temperature=0.0), ValueError, r"temperature must be in \(0, inf\), got 0"),
     "unknown temper": (lambda: replace(GOOD, temper="x"), ValueError, "temper must be one of 'posterior'.*got 'x'"),
     "unknown batching": (lambda: replace(GOOD, batching="x"), ValueError, "batching must be one of.*got 'x'"),

@@ -28,7 +28,26 @@ def run(sampler, posterior=POSTERIOR, init=0.0):
 MISTAKES = {
     # name: (what to call, error, what the message says)
     "ladder a list": (lambda: make([1, 2, 4]), TypeError, r"ladder must be a mintmc.Ladder, got \[1, 2, 4\]"),
-    "ladder missing": (lambda: make(None), TypeError, "ladder must be a mintmc.Ladder, got None"),
+    "no ladder, but steps of its rungs": (
+        lambda: make(None, steps=(1, 2)),
+        ValueError,
+        r"ladder must be given with steps, got None and \(1, 2\)",
+    ),
+    "no ladder, but jumps of its rungs": (
+        lambda: make(None, jump_probability=(0.1, 0.2)),
+        ValueError,
+        r"ladder must be given with jump_probability, got None and \(0.1, 0.2\)",
+    ),
+    "no ladder to truncate at": (
+        lambda: make(None, truncate=True, rings=mintmc.SpacedRings(c=10.0)),
+        ValueError,
+        "ladder must be given with truncate, got None and True",
+    ),
+    "no ladder, but control of its batches": (
+        lambda: mintmc.ParallelTempering(control=mintmc.Taylor()),
+        ValueError,
+        "ladder must be given with control, got None",
+    ),
     "ladder a word": (lambda: make("mint"), TypeError, "ladder must be a mintmc.Ladder, got 'mint'"),
     "jump below 0": (
         lambda: make(jump_probability=-0.1),

@@ -113,11 +113,17 @@ def test_data_touched_is_counted_honestly(posterior):
     expected = {
         mintmc.RandomWalk(): 2 * M,  # both ends of the comparison
         mintmc.Langevin(): 4 * M,  # and two gradients
-        mintmc.Hamiltonian(steps=5): 8 * M,  # and six
+        mintmc.Hamiltonian(steps=1): 4 * M,
     }
     for proposal, count in expected.items():
         sampler = mintmc.MINT(batch_size=M, alpha=0.5, proposal=proposal)
         tree = mintmc.sample(posterior, sampler, init=0.0, draws=10, warmup=7, chains=2, thin=3, progress=False)
         assert (tree["sample_stats"]["data_touched"] == 3 * count).all()
         assert tree.attrs["data_touched_setup"] == [7 * count] * 2
-    assert json.loads(tree.attrs["sampler_settings"])["proposal"]["steps"] == 5
+    assert json.loads(tree.attrs["sampler_settings"])["proposal"]["steps"] == 1
+    # Trajectories of two to five steps: the comparison, the first gradient, and one a step.
+    sampler = mintmc.MINT(batch_size=M, alpha=0.5, proposal=mintmc.Hamiltonian(0.01, steps=5))
+    tree = mintmc.sample(posterior, sampler, init=0.0, draws=300, warmup=7, chains=2, progress=False)
+    rows = tree["sample_stats"]["data_touched"].values
+    assert set(np.unique(rows)) == {(3 + steps) * M for steps in (2, 3, 4, 5)}
+    assert all(7 * 5 * M <= setup <= 7 * 8 * M for setup in tree.attrs["data_touched_setup"])

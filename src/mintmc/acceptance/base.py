@@ -65,20 +65,23 @@ class AcceptanceTest(Protocol):
         """Accept or reject a move, and what to remember of the state that results."""
         ...
 
-    def rows_of_step(self, proposal: Proposal, batch_size: int, target: Tempered) -> int | None:
-        """Data points read in one step: both ends of a comparison, gradients, everything; None if it varies."""
+    def rows_of_step(self, proposal: Proposal, visits: int, batch_size: int, target: Tempered) -> int | None:
+        """Data points read in a step that visits so many states: both ends of a comparison, gradients, everything.
+
+        None if the decision itself counts what it reads.
+        """
         if self.touches is None:
             return None
-        return (self.touches + target.beside + gradients_of(proposal, target)) * batch_size
+        return (self.touches + target.beside + gradients_of(proposal, visits, target)) * batch_size
 
     def rows_of_init(self, batch_size: int) -> int:
         """Data points that ``remember`` reads, and ``visit`` of the first state where it is kept."""
         return 0
 
 
-def gradients_of(proposal: Proposal, target: Tempered) -> int:
+def gradients_of(proposal: Proposal, visits: int, target: Tempered) -> int:
     """Gradients on a batch that a move needs: those of all states visited, of the first, and of a centre."""
-    return (proposal.visits + 1) * (1 + target.beside) if proposal.uses_gradient else 0
+    return (visits + 1) * (1 + target.beside) if proposal.uses_gradient else 0
 
 
 def log_uniform(key: Array, dtype: Any) -> Array:

@@ -48,9 +48,9 @@ class Exact(AcceptanceTest):
         ratio = jnp.where(ratio == -jnp.inf, ratio, ratio + log_q)
         return decide(randomness, ratio, jnp.zeros_like(ratio)), memory
 
-    def rows_of_step(self, proposal: Proposal, batch_size: int, target: Tempered) -> int:
+    def rows_of_step(self, proposal: Proposal, visits: int, batch_size: int, target: Tempered) -> int:
         """All data for every state visited; what is known of the first one is kept."""
-        return proposal.visits * batch_size
+        return visits * batch_size
 
     def rows_of_init(self, batch_size: int) -> int:
         """One pass for the first state."""

@@ -192,7 +192,8 @@ class EquiEnergyKernel(Kernel):
         local = self.local(batch["rung"])
         moved, info = local.advance(randomness, state, batch, tuning)
         decision = {each.name: info[each.name] for each in DECIDED}
-        touched = count.of((local.touched or 0) + self.model.reference_rows(self.batch_size or 0))
+        touched = info["data_touched"] if local.touched is None else count.of(local.touched)
+        touched = count.add(touched, count.of(self.model.reference_rows(self.batch_size or 0)))
         return Outcome(moved, decision, touched, self._energy(state, moved, batch), jnp.zeros((), bool))
 
     def _jump(self, randomness: Randomness, state: State, batch: Batch) -> Outcome:

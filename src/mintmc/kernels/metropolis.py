@@ -21,7 +21,7 @@ from mintmc.data import Batch
 from mintmc.energy import Tempered
 from mintmc.kernels.base import Kernel
 from mintmc.proposals import Point, Proposal
-from mintmc.statistics import DECIDED, ENERGY, Info, Statistic
+from mintmc.statistics import DATA_TOUCHED, DECIDED, ENERGY, Info, Statistic
 
 
 class State(NamedTuple):
@@ -73,9 +73,8 @@ class MetropolisKernel(Kernel):
             info = impossible(info, ~self.target.model.is_possible(there.theta))
         kept = there if test.is_exact else Point(there.theta)
         moved = State(chosen(info["accepted"], kept, state.point), memory)
-        if "data_touched" in info:
-            gradients = count.of(gradients_of(self.proposal, self.target) * self.batch_size)
-            info["data_touched"] = count.add(info["data_touched"], gradients)
+        if self.touched is None:
+            info["data_touched"] = self._counted(randomness, info, tuning)
         return moved, info | ({"energy": moved.point.density} if test.is_exact else {})
 
     def visit(self, theta: Array, batch: Batch) -> Point:
@@ -89,7 +88,9 @@ class MetropolisKernel(Kernel):
     @property
     def statistics(self) -> tuple[Statistic, ...]:
         """Those of every decision and of this test; the energy where it is known."""
-        return (*DECIDED, *self.test.statistics, *((ENERGY,) if self.test.is_exact else ()))
+        known = self.test.statistics
+        counted = (DATA_TOUCHED,) if self.touched is None and DATA_TOUCHED not in known else ()
+        return (*DECIDED, *known, *counted, *((ENERGY,) if self.test.is_exact else ()))
 
     @property
     def temperatures(self) -> Any:
@@ -107,12 +108,33 @@ class MetropolisKernel(Kernel):
     @property
     def touched(self) -> int | None:
         """Data points that one step reads; None where it varies."""
-        return self.test.rows_of_step(self.proposal, self.batch_size, self.target)
+        return None if self.proposal.varies else self.most_touched
+
+    @property
+    def most_touched(self) -> int | None:
+        """Data points that one step reads at most; None where only the decision knows."""
+        return self._rows(self.proposal.visits)
 
     @property
     def init_touched(self) -> int:
         """Data points that ``init`` reads."""
         return self.test.rows_of_init(self.batch_size)
+
+    def _rows(self, visits: int) -> int | None:
+        return self.test.rows_of_step(self.proposal, visits, self.batch_size, self.target)
+
+    def _counted(self, randomness: Randomness, info: Info, tuning: Any) -> count.Count:
+        """Data points that a step has read: those of the decision, and of every state visited."""
+        none, one = self._rows(0), self._rows(1)
+        if none is None or one is None:
+            gradients = [gradients_of(self.proposal, visits, self.target) * self.batch_size for visits in (0, 1)]
+            first, each = gradients[0], gradients[1] - gradients[0]
+            decided = count.add(info["data_touched"], count.of(first))
+        else:
+            decided, each = count.of(none), one - none
+        if not self.proposal.varies:
+            return count.add(decided, count.of(each * self.proposal.visits))
+        return count.add(decided, count.multiple(each, self.proposal.visited(randomness.proposal, tuning)))
 
     def audited(self) -> Mapping[int, Kernel]:
         """Itself, if it decides on batches alone, by what they say of their noise."""

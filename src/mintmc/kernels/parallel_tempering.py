@@ -161,7 +161,7 @@ class ParallelTemperingKernel(Kernel):
         if self.exact:
             info["energy"] = jax.tree.map(lambda leaf: leaf[0], after.density)
         if self.touched is None:
-            info["data_touched"] = self._data_touched(tried)
+            info["data_touched"] = self._data_touched(tried, local)
         return after, info
 
     def move(self, randomness: metropolis.Randomness, state: State, batch: Batch, tuning: Tuning) -> tuple[State, Info]:
@@ -171,7 +171,8 @@ class ParallelTemperingKernel(Kernel):
             point, randomness, tuning, temperature = at
             local = self.local(rung, temperature)
             moved, info = local.advance(randomness, metropolis.State(point, ()), batch, tuning)
-            return moved.point, {each.name: info[each.name] for each in DECIDED}
+            names = [each.name for each in DECIDED] + (["data_touched"] if self.proposal.varies else [])
+            return moved.point, {name: info[name] for name in names}
 
         exact = self.exact
         known = Point(state.theta[:exact], state.gradient, state.density)
@@ -253,7 +254,7 @@ class ParallelTemperingKernel(Kernel):
     @property
     def touched(self) -> int | None:
         """Where all rungs read all data, swaps read nothing."""
-        return self._data_per_move if self.exact == self.rungs else None
+        return self._data_per_move if self.exact == self.rungs and not self.proposal.varies else None
 
     @property
     def init_touched(self) -> int:
@@ -323,13 +324,16 @@ class ParallelTemperingKernel(Kernel):
     def _data_per_move(self) -> int:
         return sum(self.local(rung).touched or 0 for rung in range(self.rungs))
 
-    def _data_touched(self, tried: Array) -> count.Count:
+    def _data_touched(self, tried: Array, local: Info) -> count.Count:
         """Data points read in a step that swaps noisy pairs: a full pass, or both states on a batch, for each."""
-        full_passes = [0] * (self.exact - 1) + [self.model.n] * (self.exact > 0)
+        is_mixed = 0 < self.exact < self.rungs
+        full_passes = [0] * (self.exact - 1) + [self.model.n] * is_mixed
         beside = self._target(1.0).beside
         costs = full_passes + [(2 + beside) * size for size in self.batch_sizes[self.exact : -1]]
         reference = sum(self.model.reference_rows(size) for size in self.batch_sizes[self.exact :])
         total = count.of(self._data_per_move + reference)
+        for rung in range(self.rungs if self.proposal.varies else 0):
+            total = count.add(total, jax.tree.map(lambda word, k=rung: word[k], local["data_touched"]))
         for i, cost in enumerate(costs):
             if cost:
                 total = count.add(total, jax.tree.map(lambda word, i=i: jnp.where(tried[i], word, 0), count.of(cost)))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from jax import Array
 
 from mintmc import check
-from mintmc.proposals.tuning import Preconditioner, Tuning, check_preconditioner
+from mintmc.proposals.tuning import ADAPTED, LAPLACE, Preconditioner, Tuning, check_preconditioner
 
 
 class Point(NamedTuple):
@@ -48,8 +48,18 @@ class Proposal(Protocol):
 
     @property
     def visits(self) -> int:
-        """States visited in one move, the starting one not counted."""
+        """States visited in one move, the starting one not counted; the most of them where it varies."""
         ...
+
+    @property
+    def varies(self) -> bool:
+        """Whether some moves visit more states than others."""
+        return False
+
+    @property
+    def adapts_path(self) -> bool:
+        """Whether it needs to know how far the target extends (``Tuning.path``)."""
+        return False
 
     @property
     def largest_step(self) -> float | None:
@@ -79,6 +89,10 @@ class Proposal(Protocol):
         """The proposed point, and log q(theta' -> theta) - log q(theta -> theta')."""
         ...
 
+    def visited(self, randomness: Any, tuning: Tuning) -> Any:
+        """States that a move visits; it must not depend on the state either."""
+        return self.visits
+
     def unit_step(self, dim: int) -> float:
         """A good step size for a standard normal target in ``dim`` dimensions."""
         ...
@@ -87,15 +101,19 @@ class Proposal(Protocol):
         """The proposal between flat vectors; only one that was written for params must be told how."""
         return self
 
+    def settled(self, dim: int, several_modes: bool) -> Proposal:
+        """The proposal with everything chosen that was left open, for so many parameters."""
+        return self
+
     def check_against(self, params: Any) -> None:
         """Refuse params that it cannot move."""
         return
 
 
-def check_proposal(proposal: Proposal) -> None:
+def check_proposal(proposal: Proposal, words: tuple[str, ...] = (*ADAPTED, LAPLACE)) -> None:
     """The checks that all proposals with a step size share."""
     check.plain(proposal)
     if proposal.step_size is not None:
         check.number("step_size", proposal.step_size, 0)
     check.number("target_acceptance", proposal.target_acceptance, 0, 1)
-    check_preconditioner(proposal.preconditioner)
+    check_preconditioner(proposal.preconditioner, words)

@@ -4,15 +4,19 @@ In whitened coordinates: r += e/2 S'g; theta += e S r; ...; r += e/2 S'g. The ra
 (|r_0|^2 - |r_L|^2) / 2 plays the part of log q. One gradient batch serves the whole trajectory; changing it
 midway would break reversibility (Betancourt 2015).
 
-Each trajectory's steps are longer or shorter by up to a fifth, at random: one of fixed length may be a multiple of half
-a period of the target and come back to where it began, or to the other side, for ever (Neal 2011; on a normal
-distribution in two dimensions it left 330 of 6,000 draws' worth). What is drawn before the chain is looked at keeps it
-exact.
+A trajectory of fixed length may be a multiple of half a period of the target and come back to where it began, or to the
+other side, for ever (Neal 2011). So its length t is drawn, and its steps are longer or shorter by up to a fifth. Along
+a direction of standard deviation s of a normal target a trajectory leaves a correlation of cos(t/s), and of cos^2(t/s)
+between squares: both vanish at t = pi/2 s. With t uniform on (0.3 pi, 0.7 pi) standard deviations of the longest
+direction, as warm-up has measured it, their means are 0 and 0.12 there, and that of cos(t/s) is at most 0.28 along any
+shorter one. The number of steps is t over the adapted step, and at most ``steps``. What is drawn before the chain is
+looked at, and what stays as it is after warm-up, keeps it exact.
 """
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+import math
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -21,10 +25,16 @@ from jax import Array
 
 from mintmc import check
 from mintmc.proposals.base import Point, Proposal, Visit, check_proposal
-from mintmc.proposals.tuning import Preconditioner, Tuning, gather, spread
+from mintmc.proposals.tuning import ADAPTED, AUTO, LAPLACE, Preconditioner, Tuning, gather, spread
 from mintmc.shapes import Scalar, Vector
 
 _STRETCH = 0.2
+_SHORTEST, _LONGEST = 0.3 * math.pi, 0.7 * math.pi
+"""Trajectories, in standard deviations of the longest direction."""
+_MOST_STEPS = 2**16
+"""What ``count.multiple`` can count."""
+_MOST_DENSE = 50
+"""Parameters whose covariance a warm-up of usual length tells."""
 
 
 class Randomness(NamedTuple):
@@ -32,23 +42,28 @@ class Randomness(NamedTuple):
 
     momentum: Vector
     stretch: Scalar  # of its steps
+    share: Any = 1.0  # of the longest trajectory
 
 
 @dataclass(frozen=True)
 class Hamiltonian(Proposal):
-    """Hamiltonian Monte Carlo with a fixed number of leapfrog steps.
+    """Hamiltonian Monte Carlo with trajectories of random length.
 
     Parameters
     ----------
     step_size
         Length of one leapfrog step, of all trajectories in the mean; None adapts it in warm-up.
     steps
-        Leapfrog steps in one trajectory.
+        The most leapfrog steps in one trajectory. Each makes a random number of them: as many as go 0.3 pi to 0.7 pi
+        standard deviations along the target's longest direction, by what warm-up has seen, or 3/7 ``steps`` to
+        ``steps`` where these are fewer or nothing is known. A large number costs nothing where fewer are enough.
     target_acceptance
         The mean acceptance rate that adaptation aims at.
     preconditioner
         Inverse mass matrix: None, "diagonal" or "dense" (adapted in warm-up), "laplace" (the inverse curvature at the
-        mode), or given.
+        mode), or given. "auto" is "dense" up to 50 parameters and "diagonal" beyond; it is None with a given
+        ``step_size``, which is then one of the parameters themselves, and where chains go from mode to mode (ladders,
+        ``Leaps``), so that their covariance is not that of a mode.
 
     Examples
     --------
@@ -61,23 +76,52 @@ class Hamiltonian(Proposal):
     _: KW_ONLY
     steps: int = 10
     target_acceptance: float = 0.65
-    preconditioner: Preconditioner = None
+    preconditioner: Preconditioner = AUTO
 
     uses_gradient: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_proposal(self)
-        check.integer("steps", self.steps, 1, most=check.LARGEST_COUNT)
+        check_proposal(self, (AUTO, *ADAPTED, LAPLACE))
+        check.integer("steps", self.steps, 1, most=_MOST_STEPS)
 
     @property
     def visits(self) -> int:
-        """One state a leapfrog step."""
+        """One state a leapfrog step, at most."""
         return self.steps
 
+    @property
+    def varies(self) -> bool:
+        """Trajectories differ in length."""
+        return self.steps > 1
+
+    @property
+    def adapts_path(self) -> bool:
+        """Whether there is a length to choose."""
+        return self.steps > 1
+
+    def settled(self, dim: int, several_modes: bool) -> Hamiltonian:
+        """With the preconditioner chosen."""
+        if not isinstance(self.preconditioner, str) or self.preconditioner != AUTO:
+            return self
+        if several_modes or self.step_size is not None:
+            return replace(self, preconditioner=None)
+        return replace(self, preconditioner="dense" if dim <= _MOST_DENSE else "diagonal")
+
     def randomness(self, key: Array, dim: int, dtype: Any) -> Randomness:
-        """The momentum, and how long the steps are."""
+        """The momentum, how long the steps are, and how many."""
         stretch = jax.random.uniform(jax.random.fold_in(key, 1), (), dtype, 1 - _STRETCH, 1 + _STRETCH)
-        return Randomness(jax.random.normal(key, (dim,), dtype), stretch)
+        share = jax.random.uniform(jax.random.fold_in(key, 2), (), dtype)
+        return Randomness(jax.random.normal(key, (dim,), dtype), stretch, share)
+
+    def visited(self, randomness: Randomness, tuning: Tuning) -> Any:
+        """The number of steps: a random length over the adapted step."""
+        if not self.varies:
+            return self.steps
+        most: Any = float(self.steps)
+        if tuning.path is not None:  # infinite while it is not known
+            most = jnp.fmin(_LONGEST * tuning.path / tuning.step_size, most)
+        drawn = most * (_SHORTEST / _LONGEST + (1 - _SHORTEST / _LONGEST) * randomness.share)
+        return jnp.clip(jnp.round(drawn), 1, self.steps).astype(jnp.int32)
 
     def move(self, randomness: Randomness, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Scalar]:
         """The end of the trajectory."""
@@ -89,7 +133,7 @@ class Hamiltonian(Proposal):
             point = visit(point.theta + spread(scale, step * momentum))
             return point, momentum + 0.5 * step * gather(scale, point.gradient)
 
-        there, momentum = jax.lax.fori_loop(0, self.steps, leapfrog, (here, first))
+        there, momentum = jax.lax.fori_loop(0, self.visited(randomness, tuning), leapfrog, (here, first))
         return there, 0.5 * (jnp.vdot(first, first) - jnp.vdot(momentum, momentum))
 
     def unit_step(self, dim: int) -> float:

@@ -17,6 +17,7 @@ from mintmc.control.laplace import Laplace
 
 ADAPTED = ("diagonal", "dense")
 LAPLACE = "laplace"
+AUTO = "auto"
 
 Preconditioner = str | Any | None
 """None, "diagonal" or "dense" (adapted in warm-up), "laplace" (the inverse curvature at the mode), a vector of
@@ -30,6 +31,7 @@ class Tuning(NamedTuple):
     scale: Array | None  # None, (d,) or (d, d) lower triangular
     laplace: Laplace | None = None  # for proposals around it
     modes: Any = None  # a Landscape, for leaps
+    path: Any = None  # the longest trajectory worth its cost, in whitened coordinates; None if nobody knows
 
 
 def spread(scale: Array | None, vector: Array) -> Array:
@@ -60,13 +62,13 @@ def initial_scale(preconditioner: Preconditioner, dim: int, dtype: Any) -> Array
     return jnp.asarray(np.sqrt(given) if given.ndim == 1 else np.linalg.cholesky(given), dtype)
 
 
-def check_preconditioner(value: Preconditioner) -> None:
+def check_preconditioner(value: Preconditioner, words: tuple[str, ...] = (*ADAPTED, LAPLACE)) -> None:
     """Refuse what can be no covariance."""
     if value is None:
         return
     if isinstance(value, str):
-        if value not in (*ADAPTED, LAPLACE):
-            allowed = "None, 'diagonal', 'dense', 'laplace' or an array"
+        if value not in words:
+            allowed = f"None, {', '.join(map(repr, words))} or an array"
             raise ValueError(f"preconditioner must be {allowed}, got {check.shown(value)}")
         return
     given = check.array("preconditioner", value, "a vector of variances or a covariance matrix", dims=(1, 2))

@@ -27,7 +27,8 @@ from mintmc.posterior import Posterior
 
 MOST_PARAMETERS = 200
 """Beyond which the d x d matrices, and the 2d x 2d of momentum, are too dear."""
-_ROWS_FOR_NOISE = 2**14
+ROWS_FOR_NOISE = 2**14
+"""That tell the covariance of a gradient."""
 _BLOCK = 2**13
 _DRAWS_ASKED = 64
 _STATES_FOR_NOISE = 8
@@ -51,22 +52,22 @@ def audit_steps(
     centre = jnp.asarray(draws.mean(axis=0), kernel.dtype)
     precision = _precision(posterior, kernel.target, centre)
     if control is None:
-        noise = _gradient_noise(posterior, kernel, centre, seed)
+        noise = gradient_noise(posterior, kernel, centre, seed)
     else:
         # Residuals vanish at the centre: asked for where the draws are.
         some = draws[np.linspace(0, len(draws) - 1, min(_STATES_FOR_NOISE, len(draws)), dtype=int)]
         states = [jnp.asarray(state, kernel.dtype) for state in some]
-        noise = np.mean([_gradient_noise(posterior, kernel, state, seed, control) for state in states], axis=0)
-    facts["data_touched"] = kernel.dim * posterior.n + min(posterior.n, _ROWS_FOR_NOISE)
+        noise = np.mean([gradient_noise(posterior, kernel, state, seed, control) for state in states], axis=0)
+    facts["data_touched"] = kernel.dim * posterior.n + min(posterior.n, ROWS_FOR_NOISE)
     values, vectors = np.linalg.eigh(np.nan_to_num(precision))
     if values[0] <= 0:
         return {**facts, **_equipartition(posterior, kernel, draws)}
     update, pushed = kernel.linear_update(step_size, precision, noise)
     if np.abs(np.linalg.eigvals(update)).max() >= 1:
         return {**facts, "kind": "steps", "spread": float("inf"), "spread_error": 0.0}
-    stationary = _stationary(update, pushed)[: kernel.dim, : kernel.dim]
+    settled = stationary(update, pushed)[: kernel.dim, : kernel.dim]
     root = vectors * np.sqrt(values) @ vectors.T
-    ratios = np.sqrt(np.maximum(np.linalg.eigvalsh(root @ stationary @ root), 0)) - 1
+    ratios = np.sqrt(np.maximum(np.linalg.eigvalsh(root @ settled @ root), 0)) - 1
     worst = float(ratios[np.argmax(np.abs(ratios))])
     return {**facts, "kind": "steps", "spread": worst, "spread_error": 0.0}
 
@@ -104,7 +105,7 @@ def _precision(posterior: Posterior, target: Tempered, centre: Any) -> np.ndarra
     return result
 
 
-def _gradient_noise(
+def gradient_noise(
     posterior: Posterior, kernel: SGLDKernel | SGHMCKernel, theta: Any, seed: int, control: Expansion | None = None
 ) -> np.ndarray:
     """The covariance, over the choice of batch, of the gradient of log pi_T at a state."""
@@ -112,7 +113,7 @@ def _gradient_noise(
     if m == n:
         return np.zeros((kernel.dim, kernel.dim))
     data: Any = posterior.data
-    some = np.random.default_rng(seed).choice(n, min(n, _ROWS_FOR_NOISE), replace=False)
+    some = np.random.default_rng(seed).choice(n, min(n, ROWS_FOR_NOISE), replace=False)
     each = jax.vmap(partial(_row_gradient, target.model, control), (None, 0))
     gradients = np.asarray(jax.jit(each)(theta, data.take(some)), np.float64)
     covariance: np.ndarray = np.atleast_2d(np.cov(gradients.T))
@@ -127,7 +128,7 @@ def _row_gradient(model: Model, control: Expansion | None, theta: Any, datum: An
     return residual_gradient(model, control, theta, jax.tree.map(lambda leaf: leaf[None], datum))
 
 
-def _stationary(update: np.ndarray, pushed: np.ndarray) -> np.ndarray:
+def stationary(update: np.ndarray, pushed: np.ndarray) -> np.ndarray:
     """Solve S = A S A' + Q by doubling: S_2k = S_k + A^k S_k A^k'."""
     total, power = pushed, update
     while np.abs(power).max() > 1e-12:

@@ -1,8 +1,8 @@
 """Warm-up: the step size is driven to a target acceptance, the preconditioner to the covariance of the draws.
 
 Step size: Robbins-Monro on its logarithm, averaged over time (Polyak-Ruppert). Preconditioner: the covariance of the
-states of a window; windows double in length, and each one's end starts the step size anew. After warm-up nothing
-changes any more.
+states of a window; windows double in length, and each one's end starts the step size anew. Path: the same states tell
+how far the target extends in preconditioned coordinates (``run/extent.py``). After warm-up nothing changes any more.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from jax import Array
 from mintmc.control import Laplace
 from mintmc.proposals import Proposal, Tuning, initial_scale
 from mintmc.proposals.tuning import ADAPTED
+from mintmc.run.extent import LARGEST, credible, extent
 
 _FIRST_WINDOW = 25
 
@@ -38,6 +39,7 @@ class Adaptation(NamedTuple):
     moments: Moments | None
     scale: Array | None
     laplace: Laplace | None = None  # of a proposal that needs it: given, never adapted
+    path: Array | None = None  # standard deviation of the longest direction, in units of the scale; inf if not known
 
 
 def start(proposal: Any, theta: Array, first_step: float | Array, laplace: Laplace | None = None) -> Adaptation:
@@ -53,12 +55,15 @@ def start(proposal: Any, theta: Array, first_step: float | Array, laplace: Lapla
         step = proposal.unit_step(dim)
     log_step = jnp.log(jnp.asarray(step, dtype))
     moments = None
-    if scale is not None and _adapts_scale(proposal):
+    path = jnp.asarray(jnp.inf, dtype) if _adapts_path(proposal, dim) else None
+    if path is not None:
+        moments = Moments(jnp.zeros((), dtype), jnp.zeros(dim, dtype), jnp.zeros((dim, dim), dtype))
+    elif scale is not None and _adapts_scale(proposal):
         moments = Moments(jnp.zeros((), dtype), jnp.zeros(dim, dtype), jnp.zeros_like(scale))
     around = laplace if proposal.is_around else None
     # Where moves are around it, its factor is all the scale there is.
     scale = None if around is not None else scale
-    return Adaptation(log_step, log_step, jnp.zeros((), dtype), moments, scale, around)
+    return Adaptation(log_step, log_step, jnp.zeros((), dtype), moments, scale, around, path)
 
 
 def tuning(adaptation: Adaptation | None, final: bool) -> Tuning | None:
@@ -66,7 +71,7 @@ def tuning(adaptation: Adaptation | None, final: bool) -> Tuning | None:
     if adaptation is None:
         return None
     step = jnp.exp(adaptation.average if final else adaptation.log_step)
-    return Tuning(step, adaptation.scale, adaptation.laplace)
+    return Tuning(step, adaptation.scale, adaptation.laplace, path=adaptation.path)
 
 
 def update(
@@ -86,7 +91,7 @@ def update(
             log_step = jnp.minimum(log_step, jnp.log(jnp.asarray(largest, log_step.dtype)))
         average = adaptation.average + time**-0.75 * (log_step - adaptation.average)
         adaptation = adaptation._replace(log_step=log_step, average=average, since_restart=time)
-    if not _adapts_scale(proposal):
+    if adaptation.moments is None:
         return adaptation
     adaptation = adaptation._replace(moments=_observe(adaptation.moments, theta))
     result: Adaptation = jax.lax.cond(window_ends, lambda a: _end_window(a, proposal), lambda a: a, adaptation)
@@ -111,6 +116,10 @@ def _adapts_scale(proposal: Proposal) -> bool:
     return isinstance(proposal.preconditioner, str) and proposal.preconditioner in ADAPTED
 
 
+def _adapts_path(proposal: Proposal, dim: int) -> bool:
+    return proposal.adapts_path and dim <= LARGEST
+
+
 def _observe(moments: Any, theta: Array) -> Moments:
     count = moments.total + 1
     before = theta - moments.mean
@@ -121,23 +130,36 @@ def _observe(moments: Any, theta: Array) -> Moments:
 
 
 def _end_window(adaptation: Any, proposal: Proposal) -> Adaptation:
+    if _adapts_scale(proposal):
+        adaptation, learned = _rescaled(adaptation, proposal)
+    if adaptation.path is not None:
+        moments = adaptation.moments
+        covariance = moments.squares / jnp.maximum(moments.total - 1, 1)
+        is_fitted = _adapts_scale(proposal) and adaptation.scale.ndim == 2
+        path = extent(covariance, adaptation.scale, moments.total, is_fitted)
+        adaptation = adaptation._replace(path=jnp.where(jnp.isfinite(path), path, jnp.inf))
+    kept: Adaptation = adaptation._replace(moments=jax.tree.map(jnp.zeros_like, adaptation.moments))
+    if proposal.step_size is not None or not _adapts_scale(proposal):
+        return kept
+    unit = jnp.log(jnp.asarray(proposal.unit_step(adaptation.moments.mean.size), kept.log_step.dtype))
+    log_step = jnp.where(learned, unit, kept.log_step)
+    return kept._replace(log_step=log_step, average=log_step, since_restart=jnp.zeros_like(kept.since_restart))
+
+
+def _rescaled(adaptation: Any, proposal: Proposal) -> tuple[Adaptation, Array]:
+    """With the scale of this window's states, and whether they told one."""
     count, mean, squares = adaptation.moments
     covariance = squares / jnp.maximum(count - 1, 1)
-    # Shrink towards the mean variance: a short window sees few directions.
+    if adaptation.scale.ndim == 1 and covariance.ndim == 2:
+        covariance = jnp.diagonal(covariance)
     variances = covariance if covariance.ndim == 1 else jnp.diagonal(covariance)
     floor = jnp.maximum(variances.mean(), jnp.finfo(mean.dtype).tiny)
-    weight = count / (count + 5 + (0 if covariance.ndim == 1 else mean.size))
+    # What has not moved has no scale yet; all else keeps its own, however small beside others.
+    variances = jnp.where(variances > 0, variances, floor)
     if covariance.ndim == 1:
-        scale = jnp.sqrt(weight * covariance + (1 - weight) * 1e-3 * floor)
+        scale = jnp.sqrt(variances)
     else:
-        diagonal = jnp.diag(jnp.maximum(variances, 1e-3 * floor))
-        scale = jnp.linalg.cholesky(weight * covariance + (1 - weight) * diagonal)
-    learned = jnp.all(jnp.isfinite(scale)) & jnp.any(variances > 0)
-    scale = jnp.where(learned, scale, adaptation.scale)
-    empty = jax.tree.map(jnp.zeros_like, adaptation.moments)
-    kept: Adaptation = adaptation._replace(moments=empty, scale=scale)
-    if proposal.step_size is not None:
-        return kept
-    unit = jnp.log(jnp.asarray(proposal.unit_step(mean.size), mean.dtype))
-    log_step = jnp.where(learned, unit, kept.log_step)
-    return kept._replace(log_step=log_step, average=log_step, since_restart=jnp.zeros_like(count))
+        weight = credible(covariance, count)
+        scale = jnp.linalg.cholesky(weight * covariance + (1 - weight) * jnp.diag(variances))
+    learned = jnp.all(jnp.isfinite(scale)) & (floor > jnp.finfo(mean.dtype).tiny)
+    return adaptation._replace(scale=jnp.where(learned, scale, adaptation.scale)), learned

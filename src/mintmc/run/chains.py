@@ -81,7 +81,7 @@ class ChainRun(Run):
         self._prepare(kernel)
         self.warmed = self.drawn = self.taken = 0
         self.warmup_totals = np.zeros((task.chains, 2))  # acceptance rates, data touched
-        self.setup_touched = [setup_touched] + [0] * (task.chains - 1)
+        self.setup_touched = [setup_touched + task.settled_rows] + [0] * (task.chains - 1)
         self.totals: dict[str, np.ndarray] = {}
 
     def _prepare(self, kernel: Kernel) -> None:

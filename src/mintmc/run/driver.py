@@ -152,6 +152,7 @@ class Driver:
         temperature = self.sampler.target_temperature(task.target.n)
         starts = np.stack([np.asarray(theta) for theta in task.thetas])
         others = {**self.run.facts(), **self._audit_facts(), "starts_apart": int(self.starts_apart)}
+        others |= {"settled": task.settled} if task.settled else {}
         timings = self.clock.seconds()
         settings = (self.sampler, task.target.n, temperature, task.seed, task.warmup, task.thin)
         facts = RunFacts(*settings, timings, starts, others)

@@ -20,6 +20,7 @@ from mintmc.posterior import Posterior
 from mintmc.run.draws import Part
 from mintmc.run.interrupt import Interrupt
 from mintmc.run.progress import Display
+from mintmc.run.settle import Setting, Settled
 from mintmc.run.task import Task
 
 
@@ -101,6 +102,15 @@ class Run(Protocol):
 
 class Sampler(Protocol):
     """Settings that check themselves and plan a run."""
+
+    @property
+    def left_open(self) -> tuple[str, ...]:
+        """Settings that are to be chosen before a run begins; each is None until then."""
+        return ()
+
+    def settle(self, setting: Setting) -> Settled:
+        """The sampler with all of them chosen, by a look at the posterior or by pilot runs."""
+        return Settled(self)
 
     @property
     def shares_passes(self) -> bool:

@@ -93,7 +93,7 @@ class RoundRun(Run):
         self.warmup_touched = np.zeros((rungs, chains))
         self.totals = RungTotals(rungs, chains, kernels[0].statistics)
         self.landmarks = Landmarks(task, rungs, reference)
-        self.costs = Costs([kernel.local(None).touched or 0 for kernel in kernels], [task.thin * k for k in steps])
+        self.costs = Costs([kernel.local(None).most_touched or 0 for kernel in kernels], [task.thin * k for k in steps])
 
     @property
     def lanes(self) -> int:
@@ -214,7 +214,7 @@ class RoundRun(Run):
     def facts(self) -> dict[str, Any]:
         """What else the tree should know."""
         setup = np.array([[kernel.init_touched] for kernel in self.kernels]) + self.warmup_touched
-        setup[0, 0] += self.reference.touched
+        setup[0, 0] += self.reference.touched + self.task.settled_rows
         setup[0] += self.starts_touched
         tunings = [[float(state.tuning.step_size) for state in states if state.tuning] for states in self.states]
         return {

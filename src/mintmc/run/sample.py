@@ -22,6 +22,7 @@ from mintmc.run.keys import Purpose, key_of
 from mintmc.run.processes import agree, check_sharers, join_parts, others_heard, own_chains, part_path, wait_for_all
 from mintmc.run.progress import Display
 from mintmc.run.protocol import Sampler
+from mintmc.run.settle import settled
 from mintmc.run.task import Task
 from mintmc.store.encode import decode, is_readable
 from mintmc.store.keeper import Follower, Keeper, Memory, Saver
@@ -68,7 +69,10 @@ def sample(
     check.instance("posterior", posterior, Posterior, "a mintmc.Posterior")
     check_sampler(sampler)
     clock = Clock()
+    found = settled(posterior, sampler, init, chains, warmup + draws * thin, seed, out)
+    sampler = found.sampler
     task = _shared(_task(posterior, sampler, init, chains, seed, draws, warmup, thin), sampler, out)
+    task = replace(task, settled_rows=found.rows_read, settled=found.said)
     record = {} if out is None and jax.process_count() == 1 else _record(task, sampler, init, chains)
     if jax.process_count() > 1:
         agree({**record, "draws": draws, "out": out and out.name})
@@ -82,7 +86,8 @@ def sample(
             clock.add(keeper.done["seconds"])
         task = replace(_own(task), folder=keeper.folder, is_new=keeper.done is None)
         display, run = Display(progress), sampler.plan(task)
-        display.say(run.outline)
+        display.say("\n".join(filter(None, (run.outline, found.said))))
+        record |= {"settled": {"rows_read": found.rows_read, "said": found.said}} if found.said else {}
         record |= {"draws": draws, "machines": machines_of(keeper.done)}
         driver = Driver(task, sampler, run, keeper, record, starts_apart(init), clock, display)
         driver.drive(audit)

@@ -32,6 +32,8 @@ class Task:
     parts: int = 1  # processes among which chains are shared out
     folder: Path | None = None  # of the run's store
     is_new: bool = True  # whether there is nothing to go on with
+    settled_rows: int = 0  # read to choose what the sampler had left open
+    settled: str = ""  # what was chosen, in words
 
     @property
     def chains(self) -> int:

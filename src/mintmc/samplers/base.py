@@ -10,10 +10,10 @@ import jax
 from mintmc import check
 from mintmc.compiled import identity
 from mintmc.control import Controlled
-from mintmc.energy import Tempered
+from mintmc.energy import TEMPERS, Tempered
 from mintmc.flat import FlatTarget
 from mintmc.kernels.base import Kernel
-from mintmc.params import Params
+from mintmc.params import Params, check_alike, flatten
 from mintmc.posterior import Posterior
 from mintmc.proposals import Proposal, initial_scale
 from mintmc.proposals.tuning import LAPLACE
@@ -69,9 +69,9 @@ def centre_plan(sampler: Any, task: Task) -> Plan | None:
     return Plan(tempered, moves, control, size, kernel)
 
 
-def on_vectors(proposal: Proposal, target: FlatTarget) -> Proposal:
-    """The proposal between flat vectors."""
-    return proposal.on_vectors(target.unravel, target.ravel)
+def on_vectors(proposal: Proposal, target: FlatTarget, several_modes: bool = False) -> Proposal:
+    """The proposal between flat vectors, with everything chosen; ``several_modes`` if chains go from one to another."""
+    return proposal.on_vectors(target.unravel, target.ravel).settled(target.dim, several_modes)
 
 
 def start_temperature(proposal: Proposal, temperature: float) -> float | None:
@@ -103,6 +103,22 @@ def check_temper_fits(temper: str | None, posterior: Posterior) -> None:
     """Refuse to temper a likelihood that is not there."""
     if posterior.data is None and temper == "likelihood":
         raise ValueError("temper must be 'posterior' for a density without data, got 'likelihood'")
+
+
+def check_reference(reference: Params | None, params: Params) -> None:
+    """Refuse a reference that is not like the params."""
+    if reference is None:
+        return
+    given, wanted = flatten(reference, "reference")[0].size, flatten(params, "init")[0].size
+    if given != wanted:
+        raise ValueError(f"reference must have {wanted} parameters like init, got {given}")
+    check_alike("reference", reference, params)
+
+
+def check_temper(temper: str | None) -> None:
+    """Refuse what is no way to temper."""
+    if temper is not None:
+        check.choice("temper", temper, TEMPERS)
 
 
 def check_plain(posterior: Posterior, what: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,26 +12,30 @@ import jax.numpy as jnp
 
 from mintmc import check
 from mintmc.data import BATCHINGS
-from mintmc.energy import TEMPERS
 from mintmc.kernels.equi_energy import EquiEnergyKernel, Rung
 from mintmc.ladder.ladder import Ladder
 from mintmc.ladder.reference import Reference
 from mintmc.ladder.rings import QuantileRings, RingRule, SpacedRings, check_rings, fixed_edges, ring_count, subset_size
-from mintmc.params import Params, check_alike, flatten
+from mintmc.params import Params
 from mintmc.posterior import Posterior, check_counted
 from mintmc.proposals import Proposal, RandomWalk
 from mintmc.run.protocol import Sampler
 from mintmc.run.rounds import RoundRun
 from mintmc.run.rung_rings import RungRings
+from mintmc.run.settle import Setting, Settled, check_settled
 from mintmc.run.task import Task
 from mintmc.samplers.base import (
     check_proposal_fits,
+    check_reference,
     check_settings,
+    check_temper,
     check_temper_fits,
     on_vectors,
     start_temperature,
 )
 from mintmc.samplers.control import check_without_laplace
+from mintmc.samplers.parallel_tempering import ParallelTempering
+from mintmc.samplers.tuned import tuned
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,8 @@ class EquiEnergy(Sampler):
     Parameters
     ----------
     ladder
-        Temperatures and batch sizes.
+        Temperatures and batch sizes. None tunes one on all data by pilot runs, up to T = n (100 for a density without
+        data); ``tune_ladder`` has more choices.
     proposal
         Of local moves; its step size is adapted for each rung.
     jump_probability
@@ -87,7 +92,7 @@ class EquiEnergy(Sampler):
     True
     """
 
-    ladder: Ladder
+    ladder: Ladder | None = None
     _: KW_ONLY
     proposal: Proposal = field(default_factory=RandomWalk)
     jump_probability: float | Sequence[float] = 0.1
@@ -104,8 +109,11 @@ class EquiEnergy(Sampler):
     temper: str | None = None
 
     def __post_init__(self) -> None:
-        check.instance("ladder", self.ladder, Ladder, "a mintmc.Ladder")
         check_coupling(self)
+        if self.ladder is None:
+            self._check_open()
+            return
+        check.instance("ladder", self.ladder, Ladder, "a mintmc.Ladder")
         if isinstance(self.jump_probability, tuple):
             self._check_each("jump_probability", self.jump_probability)
         if self.steps is not None:
@@ -115,12 +123,15 @@ class EquiEnergy(Sampler):
             object.__setattr__(self, "steps", steps)
         if self.truncate and not isinstance(self.rings, (QuantileRings, SpacedRings)):
             edges = len(list(self.rings))
-            if edges < len(self.ladder) - 1:
-                raise ValueError(f"rings must have {len(self.ladder) - 1} edges or more to truncate at, got {edges}")
+            if edges < len(self.settled_ladder) - 1:
+                raise ValueError(
+                    f"rings must have {len(self.settled_ladder) - 1} edges or more to truncate at, got {edges}"
+                )
 
     def check(self, posterior: Posterior, params: Params) -> None:
         """Refuse settings that do not fit the posterior or its parameters."""
-        self.ladder.check_against(posterior.n)
+        if self.ladder is not None:
+            self.ladder.check_against(posterior.n)
         check_counted(posterior)
         check_without_laplace(self.proposal)
         check_proposal_fits(self.proposal, posterior, params)
@@ -128,29 +139,56 @@ class EquiEnergy(Sampler):
         check_temper_fits(self.temper, posterior)
 
     @property
+    def left_open(self) -> tuple[str, ...]:
+        """The ladder, unless it was given."""
+        return ("ladder",) if self.ladder is None else ()
+
+    def settle(self, setting: Setting) -> Settled:
+        """On a ladder that parallel tempering has tuned."""
+        ladder, rows, said = tuned(
+            setting, lambda ladder: ParallelTempering(ladder, proposal=self.proposal, temper=self.temper)
+        )
+        return Settled(replace(self, ladder=ladder), rows, said)
+
+    @property
+    def settled_ladder(self) -> Ladder:
+        """The ladder, once there is one."""
+        check_settled(self)
+        assert self.ladder is not None
+        return self.ladder
+
+    def _check_open(self) -> None:
+        """What is said rung by rung needs rungs."""
+        of_rungs = {"steps": self.steps, "truncate": self.truncate or None}
+        of_rungs["jump_probability"] = self.jump_probability if isinstance(self.jump_probability, tuple) else None
+        for name, value in of_rungs.items():
+            if value is not None:
+                raise ValueError(f"ladder must be given with {name}, got None and {check.shown(value)}")
+
+    @property
     def jump_probabilities(self) -> tuple[float, ...]:
         """How often each rung tries to jump."""
         given = self.jump_probability
-        return tuple(given) if isinstance(given, Sequence) else (given,) * len(self.ladder)
+        return tuple(given) if isinstance(given, Sequence) else (given,) * len(self.settled_ladder)
 
     def _check_each(self, name: str, values: tuple[Any, ...]) -> None:
-        if len(values) != len(self.ladder):
+        if len(values) != len(self.settled_ladder):
             got = check.shown(values)
-            raise ValueError(f"{name} must have one entry for each of {len(self.ladder)} rungs, got {got}")
+            raise ValueError(f"{name} must have one entry for each of {len(self.settled_ladder)} rungs, got {got}")
 
     def start_temperature(self, n: int) -> float | None:
         """That of the hottest rung."""
-        return start_temperature(self.proposal, self.ladder.temperatures[-1])
+        return start_temperature(self.proposal, self.settled_ladder.temperatures[-1])
 
     def plan(self, task: Task) -> RoundRun:
         """Rungs in rounds."""
         if self.share_rings and task.parts > 1:
             raise ValueError("share_rings must be False where several processes share a run, got True")
-        reference = Reference.of(task.target, self.ladder, self.reference, task.example, self.temper)
-        kernels = [self.rung_kernel(reference, rung) for rung in range(len(self.ladder))]
+        reference = Reference.of(task.target, self.settled_ladder, self.reference, task.example, self.temper)
+        kernels = [self.rung_kernel(reference, rung) for rung in range(len(self.settled_ladder))]
         rings = RungRings(
             task,
-            self.ladder,
+            self.settled_ladder,
             reference,
             rule=self.rings,
             capacity=self.capacity,
@@ -160,7 +198,7 @@ class EquiEnergy(Sampler):
         )
         return RoundRun(
             task,
-            self.ladder,
+            self.settled_ladder,
             reference,
             kernels,
             self._places(task.target.dtype),
@@ -169,22 +207,22 @@ class EquiEnergy(Sampler):
             batching=self.batching,
             feed=task.warmup if self.feed is None else self.feed,
             round_length=self.round_length,
-            steps=self.steps or (1,) * len(self.ladder),
+            steps=self.steps or (1,) * len(self.settled_ladder),
             is_audited=not self.truncate,  # energies that are cut off are not audited
         )
 
     def rung_kernel(self, reference: Reference, rung: int) -> EquiEnergyKernel:
         """The kernel of one rung of one chain."""
         target = reference.target
-        rows = self.ladder.rows(target.n)
+        rows = self.settled_ladder.rows(target.n)
         hotter = rows[min(rung + 1, len(rows) - 1)]
         return EquiEnergyKernel(
             model=target.model,
-            proposal=on_vectors(self.proposal, target),
+            proposal=on_vectors(self.proposal, target, several_modes=True),
             reference=reference.density,
             penalised=self.penalty,
             batch_size=None if rows[rung] == target.n else rows[rung],
-            subset_size=subset_size(hotter, target.n, ring_count(self.rings, self.ladder)),
+            subset_size=subset_size(hotter, target.n, ring_count(self.rings, self.settled_ladder)),
             dim=target.dim,
             dtype=target.dtype,
             temper=reference.energy_of,
@@ -192,10 +230,10 @@ class EquiEnergy(Sampler):
 
     def _places(self, dtype: Any) -> list[Rung]:
         """Where each rung stands; floors are -inf if energies are not cut off."""
-        floors, edges = [-math.inf] * len(self.ladder), fixed_edges(self.rings, self.ladder)
+        floors, edges = [-math.inf] * len(self.settled_ladder), fixed_edges(self.rings, self.settled_ladder)
         if self.truncate and edges is not None:
-            floors[1:] = edges[: len(self.ladder) - 1]
-        stands = [*zip(self.ladder.temperatures, floors, strict=True), (math.inf, -math.inf)]
+            floors[1:] = edges[: len(self.settled_ladder) - 1]
+        stands = [*zip(self.settled_ladder.temperatures, floors, strict=True), (math.inf, -math.inf)]
         return [
             Rung(*(jnp.asarray(value, dtype) for value in (*here, *hotter, jumps)))
             for (here, hotter), jumps in zip(pairwise(stands), self.jump_probabilities, strict=True)
@@ -231,19 +269,3 @@ def _check_jumps(sampler: Any) -> None:
         object.__setattr__(sampler, "jump_probability", given)
     else:
         check.number("jump_probability", given, 0, 1, closed=(True, False))
-
-
-def check_reference(reference: Params | None, params: Params) -> None:
-    """Refuse a reference that is not like the params."""
-    if reference is None:
-        return
-    given, wanted = flatten(reference, "reference")[0].size, flatten(params, "init")[0].size
-    if given != wanted:
-        raise ValueError(f"reference must have {wanted} parameters like init, got {given}")
-    check_alike("reference", reference, params)
-
-
-def check_temper(temper: str | None) -> None:
-    """Refuse what is no way to temper."""
-    if temper is not None:
-        check.choice("temper", temper, TEMPERS)

@@ -149,7 +149,7 @@ class Leaps(ByContent, Sampler):
 
     def kernel(self, target: FlatTarget) -> LeapKernel:
         """The kernel of one chain."""
-        proposal = on_vectors(self.proposal, target)
+        proposal = on_vectors(self.proposal, target, several_modes=True)
         if self.control is None:
             local = MetropolisKernel(Tempered(target.model, 1.0), proposal, Exact(), target.n, target.dim, target.dtype)
         else:

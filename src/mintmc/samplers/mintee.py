@@ -18,6 +18,9 @@ from mintmc.run.task import Task
 from mintmc.samplers.base import check_has_data
 from mintmc.samplers.equi_energy import EquiEnergy, check_coupling
 
+_FEWEST = 50
+"""Rows of the smallest batch: the penalty needs means that are nearly normal."""
+
 
 @dataclass(frozen=True)
 class MINTEE(Sampler):
@@ -29,7 +32,8 @@ class MINTEE(Sampler):
     Parameters
     ----------
     smallest_batch, growth, alpha
-        As in ``Ladder.mint``.
+        As in ``Ladder.mint``. Without ``smallest_batch`` the hottest rung reads 50 rows (half of fewer than 100): with
+        fewer the penalty could not be trusted.
     rungs
         Number of rungs, with a gap below the last; by default as many as reach T = 1 without one.
     proposal, jump_probability, rings, capacity, share_rings, truncate, penalty, reference, feed, round_length
@@ -46,7 +50,7 @@ class MINTEE(Sampler):
     (18, 199.5, 1000)
     """
 
-    smallest_batch: int
+    smallest_batch: int | None = None
     _: KW_ONLY
     growth: float = 1.4
     alpha: float = 0.99
@@ -65,7 +69,8 @@ class MINTEE(Sampler):
     temper: str | None = None
 
     def __post_init__(self) -> None:
-        check.integer("smallest_batch", self.smallest_batch, 2)
+        if self.smallest_batch is not None:
+            check.integer("smallest_batch", self.smallest_batch, 2)
         check.number("growth", self.growth, 1)
         check.number("alpha", self.alpha, 0, 1)
         if self.rungs is not None:
@@ -99,7 +104,8 @@ class MINTEE(Sampler):
 
     def for_data(self, n: int) -> EquiEnergy:
         """The equi-energy sampler that this is for n observations."""
-        ladder = Ladder.mint(n, self.smallest_batch, self.growth, self.alpha, self.rungs)
+        smallest = min(_FEWEST, max(n // 2, 2)) if self.smallest_batch is None else self.smallest_batch
+        ladder = Ladder.mint(n, smallest, self.growth, self.alpha, self.rungs)
         # A step reads its batch at both ends of the comparison and, with gradients, of the proposal.
         reads = 4 if self.proposal.uses_gradient else 2
         sizes = [size if size is None or reads * size < n else None for size in ladder.batch_sizes or ()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 
 from mintmc import check
 from mintmc.control import Controlled, Taylor
@@ -15,12 +15,15 @@ from mintmc.posterior import Posterior, check_counted
 from mintmc.proposals import Proposal, RandomWalk
 from mintmc.run.chains import ChainRun
 from mintmc.run.protocol import Sampler
+from mintmc.run.settle import Setting, Settled, check_settled
 from mintmc.run.swapping import SwappingRungs
 from mintmc.run.task import Task
 from mintmc.samplers.base import (
     check_has_data,
     check_proposal_fits,
+    check_reference,
     check_settings,
+    check_temper,
     check_temper_fits,
     on_vectors,
     start_temperature,
@@ -28,7 +31,7 @@ from mintmc.samplers.base import (
 from mintmc.samplers.centred import Plan
 from mintmc.samplers.charted import Charted
 from mintmc.samplers.control import check_control, check_control_fits, check_without_laplace
-from mintmc.samplers.equi_energy import check_reference, check_temper
+from mintmc.samplers.tuned import tuned
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,8 @@ class ParallelTempering(Sampler):
     Parameters
     ----------
     ladder
-        Temperatures and batch sizes.
+        Temperatures and batch sizes. None tunes one on all data by pilot runs, up to T = n (100 for a density without
+        data), where about half of all swaps are accepted; ``tune_ladder`` has more choices.
     proposal
         Of local moves; its step size is adapted for each rung.
     scheme
@@ -73,7 +77,7 @@ class ParallelTempering(Sampler):
     True
     """
 
-    ladder: Ladder
+    ladder: Ladder | None = None
     _: KW_ONLY
     proposal: Proposal = field(default_factory=RandomWalk)
     scheme: str = "deo"
@@ -85,19 +89,23 @@ class ParallelTempering(Sampler):
 
     def __post_init__(self) -> None:
         check_settings(self)
-        check.instance("ladder", self.ladder, Ladder, "a mintmc.Ladder")
+        if self.ladder is not None:
+            check.instance("ladder", self.ladder, Ladder, "a mintmc.Ladder")
         check.choice("scheme", self.scheme, SCHEMES)
         check.flag("penalty", self.penalty)
         check.choice("batching", self.batching, BATCHINGS)
         check_temper(self.temper)
         if self.control is not None:
             check_control(self)
+            if self.ladder is None:
+                raise ValueError("ladder must be given with control, got None")
             if self.control.order != 2:
                 raise ValueError(f"control.order must be 2 on a ladder, got {self.control.order}")
 
     def check(self, posterior: Posterior, params: Params) -> None:
         """Refuse settings that do not fit the posterior or its parameters."""
-        self.ladder.check_against(posterior.n)
+        if self.ladder is not None:
+            self.ladder.check_against(posterior.n)
         check_counted(posterior)
         check_without_laplace(self.proposal)
         check_proposal_fits(self.proposal, posterior, params)
@@ -106,16 +114,35 @@ class ParallelTempering(Sampler):
         if self.control is not None:
             check_has_data(posterior)
             check_control_fits(self.control, self.proposal, posterior, params)
-            if not any(self.ladder.batch_sizes or ()):
+            if not any(self.settled_ladder.batch_sizes or ()):
                 raise ValueError("control is for rungs on batches: batch_sizes must have some, got None on every rung")
+
+    @property
+    def left_open(self) -> tuple[str, ...]:
+        """The ladder, unless it was given."""
+        return ("ladder",) if self.ladder is None else ()
+
+    def settle(self, setting: Setting) -> Settled:
+        """On a ladder that pilot runs have tuned."""
+        ladder, rows, said = tuned(
+            setting, lambda ladder: ParallelTempering(ladder, proposal=self.proposal, temper=self.temper)
+        )
+        return Settled(replace(self, ladder=ladder), rows, said)
+
+    @property
+    def settled_ladder(self) -> Ladder:
+        """The ladder, once there is one."""
+        check_settled(self)
+        assert self.ladder is not None
+        return self.ladder
 
     def start_temperature(self, n: int) -> float | None:
         """That of the hottest rung."""
-        return start_temperature(self.proposal, self.ladder.temperatures[-1])
+        return start_temperature(self.proposal, self.settled_ladder.temperatures[-1])
 
     def plan(self, task: Task) -> ChainRun:
         """Chains of which every step moves all rungs."""
-        reference = Reference.of(task.target, self.ladder, self.reference, task.example, self.temper)
+        reference = Reference.of(task.target, self.settled_ladder, self.reference, task.example, self.temper)
         kernel = self.kernel(reference)
         centres = None
         if self.control is not None:
@@ -126,8 +153,8 @@ class ParallelTempering(Sampler):
             kernel,
             type(self).__name__,
             batching=self.batching,
-            watcher=SwappingRungs(task, self.ladder, reference),
-            about=self.ladder.outline(task.target.n),
+            watcher=SwappingRungs(task, self.settled_ladder, reference),
+            about=self.settled_ladder.outline(task.target.n),
             setup_touched=reference.touched,
             centres=centres,
         )
@@ -137,10 +164,10 @@ class ParallelTempering(Sampler):
         target = reference.target
         return ParallelTemperingKernel(
             model=target.model,
-            proposal=on_vectors(self.proposal, target),
+            proposal=on_vectors(self.proposal, target, several_modes=True),
             reference=reference.density,
-            temperatures=tuple(self.ladder.temperatures),
-            batch_sizes=self.ladder.rows(target.n),
+            temperatures=tuple(self.settled_ladder.temperatures),
+            batch_sizes=self.settled_ladder.rows(target.n),
             scheme=self.scheme,
             penalised=self.penalty,
             dim=target.dim,

@@ -23,8 +23,10 @@ from mintmc.params import Params
 from mintmc.posterior import Posterior
 from mintmc.proposals import initial_scale
 from mintmc.proposals.tuning import check_preconditioner
+from mintmc.run.settle import Setting, Settled, check_settled
 from mintmc.samplers.base import KernelSampler, check_differentiable, check_has_data, check_settings
 from mintmc.samplers.control import check_control, check_control_fits
+from mintmc.samplers.step_size import choose
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class SGLD(KernelSampler):
         m, the rows of one batch; n is unadjusted Langevin on all data.
     step_size
         eps: a constant, or a schedule such as ``Polynomial.between(1e-2, 1e-4, steps)``, where steps of warm-up count.
+        None finds the mode and takes the largest constant at which no direction's variance is off by more than 5%, by
+        the curvature there and the noise of batch gradients; it says how slowly that forgets.
     temperature
         T in exp(-energy / T).
     temper
@@ -56,7 +60,7 @@ class SGLD(KernelSampler):
     >>> import numpy as np, mintmc
     >>> x = np.random.default_rng(0).normal(size=1000)
     >>> posterior = mintmc.Posterior(lambda mean, x: -0.5 * (x - mean) ** 2, x)
-    >>> sampler = SGLD(batch_size=100, step_size=1e-4)
+    >>> sampler = SGLD(batch_size=100)
     >>> tree = mintmc.sample(posterior, sampler, init=0.0, draws=500, chains=2, progress=False)
     >>> weights = tree.sample_stats["step_size"]
     >>> bool(abs((weights * tree.posterior["theta"]).sum() / weights.sum() - x.mean()) < 0.1)
@@ -65,12 +69,21 @@ class SGLD(KernelSampler):
 
     batch_size: int
     _: KW_ONLY
-    step_size: StepSize
+    step_size: StepSize | None = None
     temperature: float = 1.0
     temper: str = "posterior"
     batching: str = "shuffled"
     preconditioner: Any = None
     control: Taylor | None = None
+
+    @property
+    def left_open(self) -> tuple[str, ...]:
+        """The step, unless it was given."""
+        return ("step_size",) if self.step_size is None else ()
+
+    def settle(self, setting: Setting) -> Settled:
+        """With a step that suits the curvature and the noise."""
+        return choose(self, setting)
 
     def __post_init__(self) -> None:
         _check_settings(self)
@@ -92,6 +105,8 @@ class SGLD(KernelSampler):
 
     def kernel(self, target: FlatTarget) -> SGLDKernel:
         """The kernel of one chain."""
+        check_settled(self)
+        assert self.step_size is not None
         tempered = _tempered(self, target)
         scale = initial_scale(self.preconditioner, target.dim, target.dtype)
         return SGLDKernel(tempered, self.step_size, scale, self.batch_size, target.dim, target.dtype)
@@ -110,8 +125,10 @@ class SGHMC(KernelSampler):
         m, the rows of one batch.
     step_size
         eps: a constant, or a schedule such as ``Polynomial.between(1e-2, 1e-3, steps)``, where steps of warm-up count.
+        None chooses it as ``SGLD`` does.
     friction
-        C, at least eps V/2 and at most 1/eps (where no momentum is left and it is SGLD).
+        C, at least eps V/2 and at most 1/eps (where no momentum is left and it is SGLD). None is twice the root of the
+        smallest curvature at the mode.
     noise_estimate
         V, the variance of the batch gradient of log pi_T, (n/T)^2 var_i(grad l_i) / m * (1 - m/n): a number, or one
         for each of the flat parameters. 0 leaves the gradient noise uncorrected. With ``control`` V is that of the
@@ -140,8 +157,8 @@ class SGHMC(KernelSampler):
 
     batch_size: int
     _: KW_ONLY
-    step_size: StepSize
-    friction: float
+    step_size: StepSize | None = None
+    friction: float | None = None
     noise_estimate: Any = 0.0
     resample_every: int | None = None
     temperature: float = 1.0
@@ -149,12 +166,25 @@ class SGHMC(KernelSampler):
     batching: str = "shuffled"
     control: Taylor | None = None
 
+    @property
+    def left_open(self) -> tuple[str, ...]:
+        """Step and friction, unless they were given."""
+        return tuple(name for name in ("step_size", "friction") if getattr(self, name) is None)
+
+    def settle(self, setting: Setting) -> Settled:
+        """With a step and a friction that suit the curvature and the noise."""
+        return choose(self, setting)
+
     def __post_init__(self) -> None:
         _check_settings(self)
-        check.number("friction", self.friction, 0)
+        if self.friction is not None:
+            check.number("friction", self.friction, 0)
         if self.resample_every is not None:
             check.integer("resample_every", self.resample_every, 1, most=check.LARGEST_COUNT)
-        step, noise = largest_step(self.step_size), _variances("noise_estimate", self.noise_estimate)
+        noise = _variances("noise_estimate", self.noise_estimate)
+        if self.step_size is None or self.friction is None:
+            return
+        step = largest_step(self.step_size)
         # Steps only ever decrease, and both limits with them: the first step decides.
         if self.friction < step * noise.max() / 2:
             raise ValueError(
@@ -177,6 +207,9 @@ class SGHMC(KernelSampler):
 
     def kernel(self, target: FlatTarget) -> SGHMCKernel:
         """The kernel of one chain."""
+        check_settled(self)
+        assert self.step_size is not None
+        assert self.friction is not None
         tempered = _tempered(self, target)
         noise = jnp.asarray(self.noise_estimate, target.dtype)
         settings = (self.step_size, self.friction, noise, self.resample_every, self.batch_size)
@@ -193,7 +226,8 @@ def _check_settings(sampler: SGLD | SGHMC) -> None:
     if sampler.control is not None:
         check_control(sampler)
     check.integer("batch_size", sampler.batch_size, 1)
-    check_step_size(sampler.step_size)
+    if sampler.step_size is not None:
+        check_step_size(sampler.step_size)
     check.number("temperature", sampler.temperature, 0)
     check.choice("temper", sampler.temper, TEMPERS)
     check.choice("batching", sampler.batching, BATCHINGS)

@@ -24,13 +24,12 @@ from mintmc.data import Batch
 from mintmc.energy import Tempered
 from mintmc.kernels.metropolis import MetropolisKernel, State
 from mintmc.kernels.parallel_tempering import ParallelTemperingKernel
-from mintmc.ladder.barrier import even_temperatures
 from mintmc.ladder.ladder import Ladder
 from mintmc.ladder.reference import Reference
 from mintmc.posterior import Posterior
 from mintmc.proposals import Point, Proposal, RandomWalk
-from mintmc.run.sample import sample
 from mintmc.samplers.parallel_tempering import ParallelTempering
+from mintmc.samplers.tuned import evened, run_pilot
 from mintmc.statistics import Info
 
 _FEWEST = 50
@@ -98,9 +97,7 @@ def tune_ladder(
     ParallelTempering(ladder, proposal=proposal, temper=temper, control=control)  # refuses what it would refuse later
     for round_ in range(rounds):
         sampler = ParallelTempering(ladder, proposal=proposal, temper=temper)
-        pilot = sample(posterior, sampler, seed=seed + round_, **settings)["ladder"]
-        rejections = np.clip(1 - _over_chains(pilot, "swap_rate")[:-1], 0, 1)
-        ladder = Ladder(even_temperatures(ladder.temperatures, rejections, rungs).tolist())
+        ladder = evened(ladder, run_pilot(posterior, sampler, seed=seed + round_, **settings), rungs)
     n = posterior.n
     if n < 2 * _FEWEST:
         return ladder
@@ -109,7 +106,7 @@ def tune_ladder(
     if control is not None:
         on_batches = Ladder(ladder.temperatures, [size] * rungs)
         probe = ParallelTempering(on_batches, proposal=proposal, temper=temper, control=control)
-    pilot = sample(posterior, probe, seed=seed + rounds, **settings)["ladder"]
+    pilot = run_pilot(posterior, probe, seed=seed + rounds, **settings).tree
     # Swaps with the hotter rung are decided on this one's batches; the hottest has none (NaN).
     measured = np.fmax(_over_chains(pilot, "log_ratio_noise"), _over_chains(pilot, "swap_noise"))
     reads = 2 + (proposal.visits + 1 if proposal.uses_gradient else 0)

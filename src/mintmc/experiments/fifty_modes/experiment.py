@@ -98,7 +98,7 @@ def published(sizes: Scale) -> EquiEnergy:
 
 def on_all_data(sampler: EquiEnergy) -> EquiEnergy:
     """The same, with all data on every rung."""
-    return replace(sampler, ladder=Ladder(sampler.ladder.temperatures))
+    return replace(sampler, ladder=Ladder(sampler.settled_ladder.temperatures))
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ def numbers(sizes: Scale, trees: dict[str, Any], progress: bool = False) -> dict
     of = counting
     ladders = {name: trees[name]["ladder"] for name in ("ours", "published", "reference")}
     theta = {name: trees[name]["posterior"]["theta"].values for name in ("ours", "leaps", "published", "plain")}
-    edges = SpacedRings(c=10.0).edges(published(sizes).ladder)
+    edges = SpacedRings(c=10.0).edges(published(sizes).settled_ladder)
     above = float(ladders["reference"].attrs["reference_energy"])
     gap = float(ladders["published"]["temperature"][1])
     warm = of.nearest_rungs(ladders["reference"]["temperature"].values, [gap])[0]

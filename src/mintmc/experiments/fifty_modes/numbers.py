@@ -148,7 +148,8 @@ def nearest_rungs(temperatures: Sequence[float], wanted: Sequence[float]) -> lis
 
 def counted_data(sampler: EquiEnergy, n: int) -> float:
     """Data that a sweep of all rungs of one chain reads, in units of n, by counting."""
-    rows, rings = sampler.ladder.rows(n), ring_count(sampler.rings, sampler.ladder)
+    ladder = sampler.settled_ladder
+    rows, rings = ladder.rows(n), ring_count(sampler.rings, ladder)
     total = 0.0
     for k, size in enumerate(rows):
         jumps = 0.0 if k + 1 == len(rows) else sampler.jump_probabilities[k]
