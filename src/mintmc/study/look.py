@@ -14,13 +14,15 @@ import jax
 import numpy as np
 
 from mintmc.flat import FlatTarget
-from mintmc.modes.find import mode_of
+from mintmc.modes.find import Mode, mode_of
 from mintmc.modes.many import Found, gather
+from mintmc.modes.search import NoModeError
 from mintmc.run.interrupt import Interrupt
 from mintmc.run.progress import Display
 from mintmc.run.protocol import Session
 from mintmc.run.task import Task
 from mintmc.run.workers import cores, workers
+from mintmc.samplers.base import check_differentiable
 from mintmc.samplers.explore import explore, hot_samplers
 
 _WORTH = (100, 10)
@@ -33,6 +35,7 @@ class Look:
     """What was seen."""
 
     target: FlatTarget
+    is_smooth: bool  # whether there are gradients to go by; nothing else is known if not
     is_regular: bool  # whether the density has a mode from ``init`` that its curvature describes
     ends: np.ndarray  # (modes, d): modes that may have weight
     descents: int
@@ -49,18 +52,39 @@ class Look:
 def look(task: Task) -> Look:
     """Look at the posterior of a task."""
     begun, target = time.perf_counter(), task.target
-    mode = mode_of(target, task.thetas[0], seed=task.seed, is_patient=False)
+    if not _is_smooth(task):
+        nothing = np.zeros((0, target.dim))
+        return Look(target, False, False, nothing, 0, 0, _pass(target, task.thetas[0]), time.perf_counter() - begun)
+    mode = _mode(task)
     found, rows_read = _modes(task)
-    ends = found.theta[found.matters(min(found.energy.min(initial=np.inf), mode.energy))]
+    lowest = min(found.energy.min(initial=np.inf), np.inf if mode is None else mode.energy)
+    ends = found.theta[found.matters(lowest)]
     return Look(
         target,
-        is_regular=mode.covariance is not None,
+        is_smooth=True,
+        is_regular=mode is not None and mode.covariance is not None,
         ends=ends,
         descents=int(found.starts.sum()) + found.lost,
-        rows_read=mode.rows_read + rows_read,
+        rows_read=rows_read + (0 if mode is None else mode.rows_read),
         pass_seconds=_pass(target, task.thetas[0]),
         seconds=time.perf_counter() - begun,
     )
+
+
+def _is_smooth(task: Task) -> bool:
+    try:
+        check_differentiable("plan", task.target.posterior, task.example)
+    except ValueError:
+        return False
+    return True
+
+
+def _mode(task: Task) -> Mode | None:
+    """The one from where the first chain starts, if there is one that is finite and no ridge."""
+    try:
+        return mode_of(task.target, task.thetas[0], seed=task.seed, is_patient=False)
+    except NoModeError:
+        return None
 
 
 def _modes(task: Task) -> tuple[Found, int]:

@@ -126,6 +126,8 @@ def _options(posterior: Posterior, init: Any, task: Task, seen: Look) -> list[Op
 
 def _candidates(seen: Look) -> list[Any]:
     """All of them sample T = 1."""
+    if not seen.is_smooth:
+        return [MetropolisHastings()]
     everywhere = MetropolisHastings(Hamiltonian())
     if seen.modes > 1:
         return [Leaps()]

@@ -64,8 +64,7 @@ class Plan:
     def sentences(self) -> tuple[str, str, str]:
         """What was chosen, why, and what it will cost."""
         best = self.best
-        modes = f"{self.modes} modes" if self.modes > 1 else f"one mode ({self.descents} descents from hot chains)"
-        why = [modes if self.is_regular else f"{modes}, which curvature does not describe"]
+        why = [self._about_modes()]
         if self._measured and self.modes == 1:
             size, noise = self._measured["batch_size"], self._measured["residual_noise"]
             what = "is enough" if isinstance(best.sampler, MINT) else f"has a noise of {noise:.1g}, all data none"
@@ -83,6 +82,12 @@ class Plan:
             f"why:    {'; '.join(why)}",
             f"cost:   {'; next best: '.join([cost, *others])}",
         )
+
+    def _about_modes(self) -> str:
+        if not self.descents:
+            return "no gradients to look for modes with"
+        modes = f"{self.modes} modes" if self.modes > 1 else f"one mode ({self.descents} descents from hot chains)"
+        return modes if self.is_regular or self.modes > 1 else f"{modes}, which curvature does not describe"
 
     def __str__(self) -> str:
         head = f"{'seconds':>10} {'rows':>9} {'effective':>10}  sampler"
