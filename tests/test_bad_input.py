@@ -207,10 +207,10 @@ MISTAKES = {
         ValueError,
         "log_prior must be finite at init, got -inf",
     ),
-    "whole params": (
-        lambda: run(init={"mean": 0}),
+    "true or false": (
+        lambda: run(init={"mean": True}),
         TypeError,
-        r"init\['mean'\] must be an array of floats, got dtype int",
+        r"init\['mean'\] must be an array of floats, got",
     ),
     "nan params": (lambda: run(init={"mean": np.nan}), ValueError, r"init\['mean'\] must be finite, got nan"),
     "no params": (lambda: run(init={}), ValueError, "init must hold at least one array of floats, got {}"),
@@ -387,10 +387,10 @@ MISTAKES = {
         ValueError,
         "reference must have the form of init, .*'mean'.*got {'mu': 0.0}",
     ),
-    "a table": (
-        lambda: make(data=pandas.DataFrame({"x": X})),
+    "a table within": (
+        lambda: make(data={"rows": pandas.DataFrame({"x": X})}),
         TypeError,
-        r"data must be an array or a pytree of arrays, such as {'x': table\['x'\].to_numpy.*, got a table, DataFrame",
+        r"data\['rows'\] must be an array or a pytree of arrays.*, got a table, DataFrame",
     ),
     "a list of numbers": (
         lambda: make(data=[1.0, 2.0]),

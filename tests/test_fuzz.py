@@ -12,6 +12,7 @@ import mintmc
 import mintmc.run.driver
 import mintmc.study.normality
 from fuzzing import POOL, deadline, unclear
+from made_tree import made_tree
 from mintmc import check
 
 N = 100
@@ -20,8 +21,8 @@ X2 = np.stack([X, X[::-1]], axis=1)
 SIGNS = np.where(X > 0, 1.0, -1.0)
 LADDER = mintmc.Ladder([1, 4])
 NEW = "a new folder"
-NEVER_BUILT = {"Bound", "protocols"}
-"""Protocols, which users implement and do not make."""
+NEVER_BUILT = {"Bound", "TemperedDraws", "protocols"}
+"""Protocols, which users implement and do not make, and a warning."""
 
 
 class ReachedError(Exception):
@@ -106,6 +107,7 @@ GOOD = {
     "Ladder.geometric": (mintmc.Ladder.geometric, {"hottest": 9, "rungs": 3}),
     "Langevin": (mintmc.Langevin, {}),
     "Leaps": (mintmc.Leaps, {}),
+    "glm": (mintmc.glm, {"formula": "y ~ x", "table": {"x": X, "y": X**2}}),
     "MetropolisHastings": (mintmc.MetropolisHastings, {}),
     "ParallelTempering": (mintmc.ParallelTempering, {"ladder": LADDER}),
     "PerChain": (
@@ -187,7 +189,31 @@ def calls(tmp_path_factory):
         "mode_weights": (mintmc.mode_weights, {"tree": tree, "label": lambda x: x > 0}),
         "plot_ladder": (mintmc.plot_ladder, {"tree": tree}),
     }
-    return GOOD | from_files
+    return GOOD | from_files | after_a_run()
+
+
+def after_a_run():
+    """What works on trees."""
+    made = made_tree(POSTERIOR, 0.0, np.random.default_rng(0).normal(size=(2, 40, 1)))
+    judged = mintmc.add_log_likelihood(made.copy(), POSTERIOR)
+    drawn = {"tree": made, "posterior": POSTERIOR}
+    return {
+        "params_at": (mintmc.params_at, {"tree": made, "chain": 0, "draw": 0}),
+        "map_draws": (mintmc.map_draws, {"tree": made, "function": lambda theta: theta}),
+        "predict": (mintmc.predict, {"tree": made, "function": lambda theta, x: theta * x, "inputs": X}),
+        "predict at random": (
+            mintmc.predict,
+            {"tree": made, "function": lambda theta, x, key: theta * x, "inputs": X, "seed": 0},
+        ),
+        "add_log_likelihood": (mintmc.add_log_likelihood, drawn),
+        "add_posterior_predictive": (
+            mintmc.add_posterior_predictive,
+            {**drawn, "function": lambda theta, x, key: theta},
+        ),
+        "summary": (mintmc.summary, {"tree": made}),
+        "loo": (mintmc.loo, {"tree": judged}),
+        "compare": (mintmc.compare, {"trees": {"a": judged, "b": judged}}),
+    }
 
 
 @pytest.fixture
@@ -200,6 +226,7 @@ def reached(monkeypatch, tmp_path):
     monkeypatch.setattr(mintmc.run.driver.Driver, "drive", reach)
     monkeypatch.setattr(mintmc.study.normality, "Uniform", reach)
     monkeypatch.setattr("mintmc.study.find_modes.explored", reach)
+    monkeypatch.setattr("mintmc.result.over_rows.OverRows.computed", reach)
     monkeypatch.chdir(tmp_path)
 
 

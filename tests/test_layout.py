@@ -39,6 +39,7 @@ ORDER = [
     "run",
     "samplers",
     "study",
+    "models",
     "protocols",
     FRONT,
     "experiments",

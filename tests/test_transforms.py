@@ -167,7 +167,7 @@ def test_what_knows_only_params_is_refused(sampler):
         ({"dims": {"rote": "a"}}, "dims must name parameters of init, .*, got 'rote'"),
         ({"dims": {"rate": ["a"]}}, "must name its 0 axes"),
         ({"dims": ["rate"]}, "dims must be a dict"),
-        ({"log_jacobian": lambda p: 0.0}, "log_jacobian must be None where transforms are given"),
+        ({"log_jacobian": lambda p: 0.0}, "log_jacobian must be None beside transforms"),
     ],
 )
 def test_what_is_shown_must_fit(settings, message):

@@ -9,13 +9,20 @@ from mintmc.data.prepare import prepare
 from mintmc.kernels.schedule import Polynomial
 from mintmc.ladder.ladder import Ladder
 from mintmc.ladder.rings import QuantileRings, SpacedRings
+from mintmc.models import from_numpyro, from_pymc, glm
 from mintmc.modes import find_mode
 from mintmc.posterior import Posterior
 from mintmc.proposals import Autoregressive, Custom, Hamiltonian, Langevin, RandomWalk
+from mintmc.result.compare import compare, loo
 from mintmc.result.diagnose import diagnose
+from mintmc.result.draws import map_draws, params_at
 from mintmc.result.evidence import log_evidence
 from mintmc.result.ladder_plots import plot_ladder
 from mintmc.result.modes import mode_weights, relative_variance
+from mintmc.result.pointwise import add_log_likelihood, add_posterior_predictive
+from mintmc.result.predict import predict
+from mintmc.result.summary import summary
+from mintmc.result.tempered import TemperedDraws
 from mintmc.run.initial import PerChain
 from mintmc.run.sample import resume
 from mintmc.samplers import (
@@ -73,23 +80,35 @@ __all__ = [
     "SpacedRings",
     "Taylor",
     "TaylorProxy",
+    "TemperedDraws",
     "TunaMH",
+    "add_log_likelihood",
+    "add_posterior_predictive",
     "audit_rung",
+    "compare",
     "diagnose",
     "find_mode",
     "find_modes",
+    "from_numpyro",
+    "from_pymc",
+    "glm",
     "log_evidence",
     "logistic_bound",
     "logistic_remainder",
+    "loo",
+    "map_draws",
     "mode_weights",
     "normality",
     "open_data",
+    "params_at",
     "plan",
     "plot_ladder",
+    "predict",
     "prepare",
     "protocols",
     "relative_variance",
     "resume",
     "sample",
+    "summary",
     "tune_ladder",
 ]

@@ -15,6 +15,7 @@ from mintmc import check
 from mintmc.data import named_leaves
 from mintmc.data.array import native
 
+_LARGEST = 2**63
 Params = Any
 """A pytree of float arrays: one point of the parameter space."""
 
@@ -62,14 +63,17 @@ def variables(theta: np.ndarray, unravel: Callable[..., Any]) -> dict[str, np.nd
     return parts
 
 
-def as_floats(params: Params) -> Params:
-    """Params with whole numbers made floats: ``{"b": 0}`` means 0.0."""
+def as_floats(params: Params, name: str = "init") -> Params:
+    """Params with whole numbers made floats: ``{"b": 0}`` means 0.0. Those that no float is near stay."""
+    named_leaves(params, name)  # refuses what is no pytree
     return jax.tree.map(lambda leaf: np.asarray(leaf, float) if _is_whole(leaf) else leaf, params)
 
 
 def _is_whole(leaf: Any) -> bool:
-    kind = type(leaf) if isinstance(leaf, (bool, int)) else getattr(leaf, "dtype", None)
-    return kind is int or (isinstance(kind, np.dtype) and kind.kind in "iu")
+    if isinstance(leaf, int):
+        return not isinstance(leaf, bool) and abs(leaf) < _LARGEST
+    kind = getattr(leaf, "dtype", None)
+    return isinstance(kind, np.dtype) and kind.kind in "iu"
 
 
 def is_params(given: Any) -> bool:

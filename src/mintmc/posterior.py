@@ -15,6 +15,7 @@ from jax import Array
 from mintmc import check
 from mintmc.data import ArrayData, DiskData, Rows
 from mintmc.data.formats import find
+from mintmc.data.frames import columns_of, is_table
 from mintmc.data.source import Source
 from mintmc.energy import Density, Model, Referenced, block_size
 from mintmc.flat import FlatTarget
@@ -34,7 +35,8 @@ class Posterior:
         ``(params, datum) -> scalar``, written with ``jax.numpy``; ``datum`` is one row of ``data``.
     data
         An array, or a pytree of arrays, with one leading axis of length n; or data on disk: a path, a memory map, a
-        Zarr array, or what ``mintmc.open_data`` returns.
+        Zarr array, or what ``mintmc.open_data`` returns. A table (of pandas, Polars or pyarrow, or in a file) is a
+        dict of its columns; words are codes there, and ``posterior.data.categories`` says what they stand for.
     log_prior
         ``params -> scalar``; None is a flat prior. Where it is -inf the likelihood may be anything, even NaN.
     log_jacobian
@@ -136,7 +138,8 @@ class Posterior:
 
     def _describe(self, log_jacobian: Any, transforms: Any, presented: Shown) -> None:
         if log_jacobian is not None and transforms is not None:
-            raise ValueError("log_jacobian must be None where transforms are given: they bring their own, got both")
+            given = check.shown(log_jacobian)
+            raise ValueError(f"log_jacobian must be None beside transforms, which bring their own, got {given}")
         self.log_jacobian = None if log_jacobian is None else check.function("log_jacobian", log_jacobian)
         self.coordinates, self.presented = Coordinates.of(transforms), presented
 
@@ -295,7 +298,7 @@ def _source(data: Rows) -> ArrayData | DiskData:
     is_file = isinstance(data, (str, os.PathLike, np.memmap)) or type(data).__module__.startswith("zarr.")
     if is_file or (isinstance(data, Source) and not isinstance(data, type)):
         return DiskData(find(data, None, "data"))
-    return ArrayData(data)
+    return ArrayData(*columns_of(data)) if is_table(data) else ArrayData(data)
 
 
 def check_counted(posterior: Posterior) -> None:

@@ -30,8 +30,8 @@ class Shown:
         for name, given in (("dims", dims), ("coords", coords)):
             if given is not None and not isinstance(given, Mapping):
                 raise TypeError(f"{name} must be a dict, got {check.shown(given)}")
-        axes = {name: [axis] if isinstance(axis, str) else list(axis) for name, axis in (dims or {}).items()}
-        return cls(deterministics, axes, {name: np.asarray(values) for name, values in (coords or {}).items()})
+        axes = {name: _axes(name, given) for name, given in (dims or {}).items()}
+        return cls(deterministics, axes, {name: _names(name, values) for name, values in (coords or {}).items()})
 
     def values(self, params: Params) -> dict[str, Any]:
         """What is shown of params, by name."""
@@ -61,3 +61,22 @@ class Shown:
                         f"coords[{axis!r}] must have {size} names, one for each along {name!r}, got "
                         f"{len(self.coords[axis])}"
                     )
+
+
+def _axes(name: str, given: Any) -> list[str]:
+    """The names of the axes of a parameter."""
+    axes: list[Any] = [given] if isinstance(given, str) else list(given) if isinstance(given, (list, tuple)) else [None]
+    if not all(isinstance(axis, str) for axis in axes):
+        raise TypeError(f"dims[{name!r}] must be a name or a list of names, got {check.shown(given)}")
+    return axes
+
+
+def _names(name: str, given: Any) -> np.ndarray:
+    """The names along an axis."""
+    try:
+        names = np.asarray(given)
+    except Exception:  # ragged, or an object with ideas of its own
+        names = np.zeros(())
+    if names.ndim != 1 or names.dtype.kind not in "iufUSM":
+        raise TypeError(f"coords[{name!r}] must be a list of names or numbers, got {check.shown(given)}")
+    return names

@@ -57,7 +57,7 @@ MISTAKES = {
     # name: (what to do in a folder, error, what the message says)
     "no such file": (lambda f: opened(f / "x.npy"), FileNotFoundError, "source must be an existing file.*x.npy"),
     "no such parquet": (lambda f: disk.from_parquet(f / "x"), FileNotFoundError, "source must be an existing file"),
-    "unknown suffix": (lambda f: opened(save_text(f, "x.csv")), ValueError, "source must end in .npy, .zarr.*x.csv"),
+    "unknown suffix": (lambda f: opened(save_text(f, "x.txt")), ValueError, "source must end in .npy, .zarr.*x.txt"),
     "not a source": (lambda f: opened(X), TypeError, "source must be a path, a numpy.memmap or a Zarr array, got"),
     "empty npy file": (lambda f: opened(save_text(f, "x.npy")), ValueError, "x.npy must be a .npy file of numbers"),
     "npy without rows": (lambda f: opened(save(f, X[:0])), ValueError, "at least one row, got none in .*x.npy"),
@@ -103,15 +103,20 @@ MISTAKES = {
     ),
     "columns a string": (lambda f: opened(save_parquet(f), columns="x"), TypeError, "columns must be a list of names"),
     "no columns": (lambda f: opened(save_parquet(f), columns=[]), ValueError, "columns must name at least one of"),
-    "words": (
-        lambda f: opened(save_parquet(f, x=Y, name=["a"] * N)),
+    "lists of words": (
+        lambda f: opened(save_parquet(f, x=Y, names=[["a"]] * N)),
         TypeError,
-        r"data\['name'\] must be a column of numbers, got string in .*t.parquet",
+        r"data\['names'\] must be a column of numbers or of words, got list<.*string> in .*t.parquet",
+    ),
+    "a word missing": (
+        lambda f: opened(save_parquet(f, name=["a"] * (N - 1) + [None])).read(0, N),
+        ValueError,
+        rf"data\['name'\] must not have nulls, got one in row {N - 1} of .*t.parquet",
     ),
     "dates": (
         lambda f: opened(save_parquet(f, day=pa.array(Y, pa.timestamp("s")))),
         TypeError,
-        r"data\['day'\] must be a column of numbers, got timestamp",
+        r"data\['day'\] must be a column of numbers or of words, got timestamp",
     ),
     "null": (
         lambda f: everything(opened(save_parquet(f, x=[1.0] * 37 + [None] + [1.0] * 20))),

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 
 import jax
 import numpy as np
@@ -157,8 +158,10 @@ def test_prepared_rows_are_not_copied(tmp_path):
     assert mintmc.open_data(tmp_path / "x.prepared", transform=lambda x: 2 * x).mapped is None
 
 
-def test_a_prepared_file_overwritten_during_a_run_is_an_error(tmp_path):
+@pytest.mark.parametrize("pause", [0.0, 3600.0], ids=["looked at often", "looked at last"])
+def test_a_prepared_file_overwritten_during_a_run_is_an_error(tmp_path, pause):
     data = stored(tmp_path, True)
+    data._look_again = time.monotonic() + pause  # where looking takes long it is seldom done, but once at the end
 
     def overwriting(theta, x):
         if isinstance(x, jax.core.Tracer):  # once, when the program is made

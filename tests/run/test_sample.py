@@ -21,7 +21,7 @@ def draws_of(posterior, sampler=SAMPLER, **settings):
 
 
 def theta(tree):
-    return tree[mintmc.result.diagnose.draws_group(tree)]["theta"].values
+    return tree[mintmc.result.reading.draws_group(tree)]["theta"].values
 
 
 def test_a_chain_does_not_depend_on_the_other_chains(posterior):

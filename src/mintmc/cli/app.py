@@ -20,10 +20,14 @@ from jax.errors import JaxRuntimeError
 
 from mintmc.cli import model_file, options
 from mintmc.result.diagnose import diagnose
+from mintmc.result.reading import draws_group
+from mintmc.result.summary import summary as mintmc_summary
+from mintmc.result.tempered import TemperedDraws
 from mintmc.run.processes import TIMEOUT, join, leave
 from mintmc.run.sample import Interrupted, record_of_run
 from mintmc.run.sample import resume as mintmc_resume
 from mintmc.store.encode import is_readable
+from mintmc.store.run_store import open_run, verify
 from mintmc.study.choose import sample as mintmc_sample
 from mintmc.study.plan import plan as mintmc_plan
 
@@ -212,6 +216,28 @@ def prepare(
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
     typer.echo(f"{data.n:,} rows in random order: {out}")
+
+
+@app.command()
+def summary(
+    run: Annotated[Path, typer.Argument(help="The run store. Nothing in it is executed.")],
+    variables: Annotated[str | None, typer.Option(help="Names of parameters, with commas; default: all.")] = None,
+) -> None:
+    """Show the table of a stored run: means, spreads, ESS and R-hat; what is not the posterior is called so."""
+    with _mistakes(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        record_of_run(run)
+        verify(run)
+        tree = open_run(run)
+        chosen = variables.split(",") if variables else None
+        known = set(map(str, tree[draws_group(tree)].data_vars))
+        if missing := [name for name in chosen or () if name not in known]:
+            raise ValueError(f"--variables must be among {', '.join(sorted(known))}, got {missing[0]}")
+        table = mintmc_summary(tree, var_names=chosen)
+    for warning in caught:
+        if issubclass(warning.category, TemperedDraws):
+            typer.echo(str(warning.message))
+    typer.echo(table.to_string())
 
 
 def _join(

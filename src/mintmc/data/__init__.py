@@ -13,7 +13,7 @@ from mintmc.data.batch import (
 )
 from mintmc.data.disk import DiskData, distinct
 from mintmc.data.disk_batch import Fresh, FromDisk, Runs
-from mintmc.data.open import from_arrow, from_npy, from_parquet, from_zarr, open_data
+from mintmc.data.open import from_arrow, from_csv, from_npy, from_parquet, from_zarr, open_data
 from mintmc.data.reader import PASSES_PER_SHUFFLE, RowReader
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Uniform",
     "distinct",
     "from_arrow",
+    "from_csv",
     "from_npy",
     "from_parquet",
     "from_zarr",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -39,12 +39,14 @@ class ArrayData:
     ----------
     data
         An array or a pytree of arrays with one leading axis of length n >= 1 and finite values.
+    categories
+        What codes stand for, by column, if the data were a table with columns of words.
     """
 
     on_disk: ClassVar[bool] = False
     by_host: ClassVar[bool] = False
 
-    def __init__(self, data: Rows):
+    def __init__(self, data: Rows, categories: Mapping[str, list[Any]] | None = None):
         leaves = named_leaves(data)
         if not leaves:
             raise ValueError(f"data must hold at least one array, got {check.shown(data)}")
@@ -53,6 +55,7 @@ class ArrayData:
             listed = ", ".join(f"{name} has {length}" for name, length in lengths.items())
             raise ValueError(f"data must have one leading axis: all leaves the same number of rows, got {listed}")
         self.n = next(iter(lengths.values()))
+        self.categories = dict(categories or {})
         self.rows: Rows = jax.tree.map(native, data)
         for (name, leaf), kept in zip(leaves, jax.tree.leaves(self.rows), strict=True):
             check_kept(f"data{name}", np.asarray(leaf), kept)
@@ -68,7 +71,7 @@ class ArrayData:
         with jax.ensure_compile_time_eval():  # so that a first use under jit caches arrays, not tracers
             return jax.tree.map(jnp.asarray, self.rows)
 
-    def check_reads(self) -> None:
+    def check_reads(self, surely: bool = False) -> None:
         """Nothing can go wrong in memory."""
 
     def read(self, first: int, last: int) -> Rows:

@@ -39,6 +39,8 @@ class DiskData:
         Whether the rows were shuffled on disk.
     example
         The first observation, with a leading axis of length 1.
+    categories
+        What codes stand for, by column: ``data.categories["country"][code]``. Columns of words are read as codes.
     bytes_per_row
         What one row takes in memory, before or after the transform, whichever is more.
     failure
@@ -56,6 +58,7 @@ class DiskData:
         self.name = source.name
         self.n = source.n
         self.prepared = source.prepared
+        self.categories: dict[str, list[Any]] = dict(getattr(source, "categories", {}))
         raw, pair = source.read(0, 1), source.read(0, min(2, self.n))
         self.bytes_per_row = sum(leaf.nbytes for leaf in jax.tree.leaves(raw))
         alone, together = self._datum(raw, 1), self._datum(pair, min(2, self.n))
@@ -123,13 +126,19 @@ class DiskData:
 
         return jax.pure_callback(on_host, shapes, *where)
 
-    def check_reads(self) -> None:
-        """Raise the first error of a read within a compiled program: what it computed is worth nothing."""
+    def check_reads(self, surely: bool = False) -> None:
+        """Raise the first error of a read within a compiled program: what it computed is worth nothing.
+
+        ``surely`` looks at the file even if that was done a moment ago: nothing is read after that.
+        """
         if self.failure is not None:
             failure, self.failure = self.failure, None
             raise failure
-        if "mapped" in vars(self):
+        if surely:
+            self._look_again = 0.0
+        if "mapped" in vars(self) or surely:
             self._check_unchanged()
+        if "mapped" in vars(self):
             self._source.give_back()
 
     def take(self, indices: Any) -> Rows:

@@ -18,7 +18,7 @@ from mintmc.data import identity, zarrs
 from mintmc.data.array import Rows, named_leaves
 from mintmc.data.identity import Stamp
 from mintmc.data.source import Source, check_count, check_numbers, must_be, select
-from mintmc.data.tables import arrow_source, parquet_source
+from mintmc.data.tables import arrow_source, csv_source, parquet_source
 
 DESCRIPTION = "mintmc-data.json"
 """The file that makes a folder a prepared one."""
@@ -39,6 +39,7 @@ class _Arrays(Source):
         content: Callable[[bool], tuple[str, str]],
         prepared: bool = False,
         checked: bool = False,
+        categories: dict[str, list[Any]] | None = None,
     ):
         if isinstance(tree, dict):
             tree = {column: tree[column] for column in select(columns, tree, name)}
@@ -55,7 +56,7 @@ class _Arrays(Source):
         if len(set(lengths.values())) > 1:
             raise ValueError(f"data must have the same number of rows in all leaves, got {lengths} in {name}")
         self.name, self.tree, self._stamp, self._content = name, tree, stamp, content
-        self.prepared, self.checked = prepared, checked
+        self.prepared, self.checked, self.categories = prepared, checked, categories or {}
         self.n = check_count(next(iter(lengths.values())), name)
 
     def stamp(self) -> Stamp:
@@ -116,6 +117,7 @@ def find(source: Any, columns: Sequence[str] | None, name: str = "source") -> So
         ".parquet": parquet_source,
         ".arrow": arrow_source,
         ".feather": arrow_source,
+        ".csv": csv_source,
     }
     if path.suffix.lower() not in openers:
         raise ValueError(f"{name} must end in {', '.join(openers)} or be a folder made by prepare, got {path}")
@@ -184,7 +186,8 @@ def _prepared(path: Path, columns: Sequence[str] | None) -> Source:
     def known(everything: bool) -> tuple[str, str]:
         return identity.joined([leaf["sha256"] for leaf in described["leaves"]]) if untouched else content(True)
 
-    return _Arrays(str(path), tree(described["tree"]), columns, stamp, known, prepared=True, checked=untouched)
+    rows, named = tree(described["tree"]), described.get("categories")
+    return _Arrays(str(path), rows, columns, stamp, known, prepared=True, checked=untouched, categories=named)
 
 
 def _copied(array: Any, rows: slice | np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from mintmc import check
 from mintmc.data.array import Rows
 from mintmc.data.disk import DiskData
 from mintmc.data.formats import find, npy_source, zarr_source
-from mintmc.data.tables import arrow_source, parquet_source
+from mintmc.data.tables import arrow_source, csv_source, parquet_source
 
 
 def from_npy(path: str | Path) -> DiskData:
@@ -49,7 +49,9 @@ def from_zarr(path: str | Path, columns: Sequence[str] | None = None) -> DiskDat
 def from_parquet(path: str | Path, columns: Sequence[str] | None = None) -> DiskData:
     """Rows of a Parquet file as a dict of columns; ``columns`` names those to read. Needs pyarrow.
 
-    A column of lists of one length is an array with that many columns. One row group is held in memory at a time.
+    A column of lists of one length is an array with that many columns. A column of words or of categories is one of
+    codes, and ``categories`` of what is returned says what they stand for: sorted, unless they have an order of their
+    own. One row group is held in memory at a time.
 
     Examples
     --------
@@ -78,6 +80,25 @@ def from_arrow(path: str | Path, columns: Sequence[str] | None = None) -> DiskDa
     return DiskData(arrow_source(Path(path), columns))
 
 
+def from_csv(path: str | Path, columns: Sequence[str] | None = None) -> DiskData:
+    """Rows of a CSV file, the first line of which names the columns, as a dict; ``columns`` names those to read.
+
+    The whole file is held in memory; ``mintmc.prepare`` makes a copy that need not be. Needs pyarrow.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, mintmc.data.open as disk
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> lines = "x,country", "0.5,peru", "1.5,chad"
+    >>> _ = pathlib.Path(folder.name, "t.csv").write_text(chr(10).join(lines))
+    >>> data = disk.from_csv(folder.name + "/t.csv")
+    >>> data.read(0, 2), data.categories
+    ({'country': array([1, 0], dtype=int32), 'x': array([0.5, 1.5], dtype=float32)}, {'country': ['chad', 'peru']})
+    >>> folder.cleanup()
+    """
+    return DiskData(csv_source(Path(path), columns))
+
+
 def open_data(
     source: Any,
     columns: Sequence[str] | None = None,
@@ -89,8 +110,9 @@ def open_data(
     Parameters
     ----------
     source
-        A path (``.npy``, ``.zarr``, ``.parquet``, ``.arrow``, ``.feather``, or a folder made by ``prepare``), a
-        ``numpy.memmap``, or a Zarr array or group.
+        A path (``.npy``, ``.zarr``, ``.parquet``, ``.arrow``, ``.feather``, ``.csv``, or a folder made by
+        ``prepare``), a ``numpy.memmap``, or a Zarr array or group. Of tables, columns of words or of categories are
+        read as codes, whole numbers from 0; ``categories`` of what is returned says what they stand for.
     columns
         Which columns of a table to read; None reads all.
     transform

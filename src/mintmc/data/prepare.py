@@ -97,6 +97,8 @@ def prepare(
         "seed": seed,
         "source": data.name,
     }
+    if data.categories:
+        description["categories"] = data.categories
     with locked(out):
         if out.exists():  # made by another process since we looked
             raise FileExistsError(f"out must not exist yet, got {out}")

@@ -18,7 +18,6 @@ from mintmc.result.ladder_diagnosis import ladder_numbers, ladder_warnings, mode
 from mintmc.result.law import law_numbers, law_warnings
 from mintmc.result.leap_diagnosis import leap_notes, leap_numbers, leap_warnings
 from mintmc.result.reading import (
-    NUMBERS_JUDGED,
     moved_group,
     settings_of,
     smaller_steps,
@@ -31,6 +30,8 @@ from mintmc.result.rungs import summary, table
 if TYPE_CHECKING:
     import xarray
 
+_STRETCH = 2**18
+"""Draws whose counts are read at a time."""
 _STATISTICS = ("acceptance_rate", "log_ratio_noise", "data_touched")
 _ATTRIBUTES = ("temperature", "sampler_settings", "undefined_moves", "data_touched_setup")
 
@@ -81,8 +82,9 @@ def diagnose(tree: xarray.DataTree, labels: Any = None) -> Diagnosis:
         numbers |= ladder_numbers(tree, rungs)
         warnings += ladder_warnings(tree, rungs)
     if "modes" in tree.children:
-        numbers |= leap_numbers(tree)
-        warnings += leap_warnings(tree)
+        of_leaps = leap_numbers(tree)
+        numbers |= of_leaps
+        warnings += leap_warnings(tree, of_leaps)
     if labels is not None:
         numbers |= mode_numbers(labels)
         warnings += mode_warnings(labels)
@@ -128,8 +130,8 @@ def _mixing(tree: Any, judged: Any) -> dict[str, float]:
 
 def _total(counts: Any) -> float:
     """The sum over all draws, read a stretch at a time."""
-    draws = range(0, counts.sizes["draw"], NUMBERS_JUDGED)
-    return sum(float(counts.isel(draw=slice(first, first + NUMBERS_JUDGED)).sum()) for first in draws)
+    draws = range(0, counts.sizes["draw"], _STRETCH)
+    return sum(float(counts.isel(draw=slice(first, first + _STRETCH)).sum()) for first in draws)
 
 
 def _heating(tree: Any) -> float:

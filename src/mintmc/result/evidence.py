@@ -5,7 +5,7 @@ Either has two directions, each right by itself; where they differ, draws do not
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -89,4 +89,4 @@ def log_evidence(tree: xarray.DataTree) -> Evidence:
     if found.gap <= max(MAX_GAP, 4 * found.error):
         return found
     gap = f"the two directions differ by {found.gap:.2f}: {_OVERLAP[source]}"
-    return Evidence(**vars(found) | {"warnings": (gap, *found.warnings)})
+    return replace(found, warnings=(gap, *found.warnings))

@@ -38,9 +38,8 @@ def leap_numbers(tree: Any) -> dict[str, float]:
     }
 
 
-def leap_warnings(tree: Any) -> Iterator[str]:
-    """What speaks against the run."""
-    numbers = leap_numbers(tree)
+def leap_warnings(tree: Any, numbers: dict[str, float]) -> Iterator[str]:
+    """What speaks against the run, by its ``leap_numbers``."""
     if numbers.get("modes_unseen", 0.0) > MAX_UNSEEN:
         once = int((tree["modes"]["starts"].values == 1).sum())
         yield (

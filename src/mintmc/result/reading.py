@@ -14,6 +14,8 @@ little beside making them. A chain is judged by a thousand draws at least."""
 _DRAWS_PER_CHAIN = 1000
 APART = 0.5
 """Chains whose starts spread less than this, in standard deviations of what they sample, started in one place."""
+PARAMS = "params_form"
+"""The attribute of a tree that says how params are put together from its variables."""
 WITHIN = (0.01, 0.99)
 """The quantiles between which most draws of a parameter lie."""
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from mintmc.flat import FlatTarget
 from mintmc.params import named
+from mintmc.result.reading import PARAMS
 from mintmc.store.encode import encode
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def build_tree(
         for name, part in from_dict(parts).children.items():
             tree[name] = part
     attributes = _attributes(facts)
-    tree.attrs.update(attributes)
+    tree.attrs.update(attributes | form_of_params(target))
     for name in (group, *moved, "sample_stats"):
         # What is found out at the end belongs to the whole.
         tree[name].attrs.update({key: value for key, value in attributes.items() if "audit" not in key})
@@ -94,6 +95,25 @@ def build_tree(
             if "draw" in part.coords:
                 part.coords["draw"] = part.coords["draw"] + first
     return tree
+
+
+def form_of_params(target: FlatTarget) -> dict[str, str]:
+    """How params are put together from variables, as an attribute; nothing where a class of the user's own does it."""
+    zeros = jax.ShapeDtypeStruct((target.dim,), target.dtype)
+    params = jax.eval_shape(target.as_free, zeros)
+    if not _is_plain(params):
+        return {}
+    names = [name for name, _ in named(params)]
+    return {PARAMS: json.dumps(encode(jax.tree.unflatten(jax.tree.structure(params), names)))}
+
+
+def _is_plain(params: Any) -> bool:
+    """Whether only dicts by words, lists and tuples hold the arrays: what JSON can say."""
+    if type(params) is dict:
+        return all(isinstance(key, str) and _is_plain(part) for key, part in params.items())
+    if type(params) in (list, tuple):
+        return all(map(_is_plain, params))
+    return params is None or isinstance(params, jax.ShapeDtypeStruct)
 
 
 def check_names(argument: str, params: Any) -> None:

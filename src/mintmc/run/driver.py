@@ -78,6 +78,7 @@ class Driver:
                 self._look_at_warm_up()
             clock.start("sampling")
             self._follow(run.collect(session))
+            task.check_reads(surely=True)
             if self.keeper.folder is not None:
                 self._save()
             clock.stop()

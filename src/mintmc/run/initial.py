@@ -56,7 +56,7 @@ def initial_states(posterior: Posterior, init: Any, chains: int, key: Array) -> 
     else:
         each = [init] * chains
     name = "init" if is_params(init) else "init(key)"
-    each = [as_floats(params) for params in each]
+    each = [as_floats(params, name) for params in each]
     for params in each:
         flatten(params, name)
     shapes = [jax.tree.map(jnp.shape, params) for params in each]

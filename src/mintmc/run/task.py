@@ -57,10 +57,10 @@ class Task:
         """A step size to start from: about that of a posterior worth n/T observations."""
         return jnp.sqrt(jnp.asarray(temperatures) / float(max(self.target.n, 1)))  # n may exceed 32 bits
 
-    def check_reads(self) -> None:
-        """Raise what went wrong where programs read data from disk."""
+    def check_reads(self, surely: bool = False) -> None:
+        """Raise what went wrong where programs read data from disk; ``surely`` at the end, when no other look comes."""
         if self.target.posterior.data is not None:
-            self.target.posterior.data.check_reads()
+            self.target.posterior.data.check_reads(surely)
 
 
 def compile_program(function: Any, *args: Any) -> Any:

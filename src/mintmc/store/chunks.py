@@ -42,13 +42,13 @@ class Grid(NamedTuple):
     @classmethod
     def of(cls, metadata: Mapping[str, Any]) -> Grid:
         """That of an array like ours; refuses any other, and chunks that would unpack to more than a run writes."""
-        shape, kind = tuple(metadata["shape"]), np.dtype(metadata["data_type"])
+        shape, kind = tuple(metadata["shape"]), _kind(metadata["data_type"])
         chunks = tuple(metadata["chunk_grid"]["configuration"]["chunk_shape"])
         is_encoded_so = any(list(metadata["codecs"]) == _codecs(kind.itemsize, level) for level in (_LEVEL, 0))
         if not is_encoded_so or metadata["chunk_key_encoding"] != _KEYS:
             raise ValueError("it is not encoded as mintmc does")
-        if kind.kind not in "biuf" or len(shape) != len(chunks):
-            raise ValueError("it is no array of numbers")
+        if kind.kind not in "biufU" or len(shape) != len(chunks):
+            raise ValueError("it is no array of numbers or words")
         if not all(type(size) is int and size >= 0 for size in shape + chunks) or 0 in chunks:
             raise ValueError(f"it has the shape {shape} in chunks of {chunks}")
         if math.prod(chunks) * kind.itemsize > MOST_BYTES:
@@ -152,6 +152,16 @@ class Chunks(LocalStore):
             (self.root / folder).mkdir(exist_ok=True)
         write(path, lambda file: file.write(value.as_buffer_like()))
         self.unsafe |= {self.root / folder for folder in inner}
+
+
+def _kind(data_type: Any) -> np.dtype:
+    """The type of an array's elements; words along an axis all have one length."""
+    if isinstance(data_type, dict):
+        if data_type["name"] != "fixed_length_utf32":
+            raise ValueError(f"it is of {data_type['name']}")
+        return np.dtype(f"U{int(data_type['configuration']['length_bytes']) // 4}")
+    kind: np.dtype = np.dtype(data_type)
+    return kind
 
 
 def _codecs(itemsize: int, level: int) -> list[Any]:

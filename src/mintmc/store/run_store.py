@@ -14,6 +14,7 @@ import json
 import re
 import shutil
 import uuid
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,14 +92,17 @@ class RunStore:
     def append(self, tree: xarray.DataTree) -> None:
         """Write draws behind those that are there, and everything that is not a draw anew; not yet seen by a reader."""
         self._check_is_ours()
-        for group in tree.children:
-            dataset = tree[group].to_dataset()
-            node = self._group(str(group))
-            node.attrs.put(_plain(dataset.attrs))
-            self.members[group] = node.metadata.to_dict()
-            for name, variable in dataset.variables.items():
-                array = self._write(node, str(name), variable)
-                self.members[f"{group}/{name}"] = array.metadata.to_dict()
+        with warnings.catch_warnings():
+            # Words, such as names along an axis, are not in Zarr's specification yet; they are labels, and no draws.
+            warnings.filterwarnings("ignore", "The data type .* does not have a Zarr V3 spec", FutureWarning)
+            for group in tree.children:
+                dataset = tree[group].to_dataset()
+                node = self._group(str(group))
+                node.attrs.put(_plain(dataset.attrs))
+                self.members[group] = node.metadata.to_dict()
+                for name, variable in dataset.variables.items():
+                    array = self._write(node, str(name), variable)
+                    self.members[f"{group}/{name}"] = array.metadata.to_dict()
 
     def commit(self, attributes: dict[Any, Any], record: dict[str, Any], checkpoint: list[np.ndarray]) -> None:
         """Save the checkpoint, then show what was appended, in one rename."""
@@ -264,6 +268,8 @@ def _nothing(dtype: np.dtype) -> Any:
     """What an array shows where a chunk is lost, to those who read it without us: nothing that looks like a draw."""
     if dtype.kind == "f":
         return np.nan
+    if dtype.kind == "U":
+        return ""
     return np.iinfo(dtype).min if dtype.kind == "i" else 0
 
 

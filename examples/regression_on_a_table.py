@@ -1,0 +1,54 @@
+"""A regression on a table in a file: what a user writes is ``fit``.
+
+A website notes who clicked: a row for every visit, with the visitor's age and country. The chance of a click given both
+is a logistic regression, and its posterior is sampled exactly (MH-SS) from a handful of rows a step.
+
+    python examples/regression_on_a_table.py
+"""
+
+import tempfile
+from pathlib import Path
+
+import arviz_stats
+import numpy as np
+import pandas
+
+import mintmc
+
+TRUTH = {"Intercept": -3.0, "age": 0.05, "C(country)[T.mali]": 0.0, "C(country)[T.peru]": 0.8}
+"""The coefficients that the visits below are made with."""
+
+
+def visits(n, seed=0):
+    """A table of visits."""
+    rng = np.random.default_rng(seed)
+    table = pandas.DataFrame({"age": rng.uniform(18, 80, n), "country": rng.choice(["chad", "mali", "peru"], n)})
+    intercept, slope, mali, peru = TRUTH.values()
+    by_country = {"chad": intercept, "mali": intercept + mali, "peru": intercept + peru}
+    log_odds = table["country"].map(by_country) + slope * table["age"]
+    return table.assign(clicked=rng.random(n) < 1 / (1 + np.exp(-log_odds)))
+
+
+def fit(path, **settings):
+    """All that there is to write.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "visits.parquet")
+    ...     visits(5000).to_parquet(path)
+    ...     tree = fit(path, draws=500, chains=2, progress=False)
+    >>> tree.posterior["beta"].coords["term"].values.tolist() == list(TRUTH)
+    True
+    """
+    model = mintmc.glm("clicked ~ age + C(country)", path, family="binomial")
+    return mintmc.sample(model, mintmc.ScalableMH(model.bounds), init=model.init, **settings)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "visits.parquet")
+        visits(100_000).to_parquet(path)
+        tree = fit(path)
+    print(arviz_stats.summary(tree, kind="stats", round_to=3).assign(truth=TRUTH.values()))
+    print(f"rows read a step, of 100,000: {float(tree.sample_stats.rows_read.mean()):.2f}")

@@ -1,0 +1,47 @@
+"""The table of means, spreads, ESS and R-hat of a run; ArviZ makes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mintmc import check
+from mintmc.result.reading import draws_group
+from mintmc.result.tempered import warn_if_tempered
+
+if TYPE_CHECKING:
+    import pandas
+    import xarray
+
+
+def summary(tree: xarray.DataTree, **settings: Any) -> pandas.DataFrame:
+    """The table of ``arviz_stats.summary`` for the draws of a run, whatever their temperature.
+
+    Draws at T > 1 are not draws of the posterior: a warning says so, and so does ``table.attrs["temperature"]``.
+
+    Parameters
+    ----------
+    tree
+        What ``sample`` returned.
+    settings
+        Of ``arviz_stats.summary``: ``var_names``, ``kind``, ``ci_prob``, ``round_to``...
+
+    Examples
+    --------
+    >>> import numpy as np, mintmc
+    >>> x = np.random.default_rng(0).normal(size=1000)
+    >>> posterior = mintmc.Posterior(lambda mean, x: -0.5 * (x - mean) ** 2, x)
+    >>> tree = mintmc.sample(posterior, mintmc.MetropolisHastings(), init=0.0, progress=False)
+    >>> table = mintmc.summary(tree, round_to=None)
+    >>> list(table.index), bool(table.loc["theta", "r_hat"] < 1.05)
+    (['theta'], True)
+    """
+    from arviz_stats import summary as of_arviz
+
+    group = settings.pop("group", None) or draws_group(check.tree(tree))
+    check.tree(tree, group)
+    if group == "tempered_posterior":
+        warn_if_tempered(tree, "summary")
+    table: pandas.DataFrame = of_arviz(tree, group=group, **settings)
+    if "temperature" in tree.attrs:
+        table.attrs["temperature"] = float(tree.attrs["temperature"])
+    return table
