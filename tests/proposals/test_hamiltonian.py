@@ -149,3 +149,17 @@ def test_defaults_mix_on_a_correlated_target_of_many_scales():
     for k in range(d):
         assert distance(scaled[..., k] ** 2, 1.0) < LIMIT
         assert abs(np.corrcoef(scaled[:, :-1, k].ravel(), scaled[:, 1:, k].ravel())[0, 1]) < 0.6
+
+
+@pytest.mark.parametrize("kind", [mintmc.ParallelTempering, mintmc.EquiEnergy])
+def test_ladders_count_the_steps_that_their_rungs_make(kind):
+    x = np.random.default_rng(0).normal(size=64)
+    posterior = mintmc.Posterior(lambda mean, row: -0.5 * (row - mean) ** 2, x, lambda mean: -0.5 * mean**2)
+    sampler = kind(mintmc.Ladder.geometric(4.0, 3), proposal=mintmc.Hamiltonian(0.01, steps=4))
+    tree = mintmc.sample(posterior, sampler, init=0.0, draws=200, warmup=0, chains=1, progress=False)
+    passes = tree.sample_stats.data_touched.values / 64
+    np.testing.assert_array_equal(passes, np.round(passes))
+    # Three rungs of two to four steps each; an equi-energy jump, made instead of one, reads nothing.
+    assert passes.max() <= 12
+    assert passes.min() >= (6 if kind is mintmc.ParallelTempering else 0)
+    assert 7 < passes.mean() < 10

@@ -30,11 +30,14 @@ def test_the_longest_direction_is_measured_without_the_bias_of_many_parameters(l
 
 def test_a_fitted_scale_is_trusted_the_less_the_fewer_states_it_is_from():
     seen = covariance(5.0, 20, 10_000, 0)
-    few, many = (float(extent(seen, jnp.eye(20), jnp.asarray(states), True)) for states in (30, 10_000))
+    few, many = (float(extent(seen, jnp.eye(20), jnp.asarray(states), True)) for states in (200, 10_000))
     assert many == pytest.approx(1.0, abs=0.06)
     assert many < few <= 2
 
 
 @pytest.mark.parametrize(("longest", "low", "high"), [(1.0, 0.0, 0.35), (5.0, 0.9, 1.0)])
 def test_correlations_are_believed_where_they_are_more_than_chance(longest, low, high):
-    assert low <= float(credible(covariance(longest, 30, 300, 1), jnp.asarray(300))) <= high
+    seen = covariance(longest, 30, 300, 1)
+    assert low <= float(credible(seen, jnp.asarray(300))) <= high
+    # Too few states for so many parameters: a chain on its way correlates everything.
+    assert float(credible(seen, jnp.asarray(299))) == 0

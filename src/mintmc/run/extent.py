@@ -16,30 +16,37 @@ from jax.scipy.linalg import solve_triangular
 LARGEST = 256
 """Parameters up to which their covariance is kept in warm-up."""
 _MOST_INFLATED = 2.0
+_ENOUGH = 10
+"""States a parameter that tell correlations."""
 
 
 def extent(covariance: Array, scale: Array | None, states: Array, is_fitted: bool) -> Array:
     """Of states with a covariance (d, d); ``is_fitted`` if ``scale`` is the square root of that very covariance."""
     dim = covariance.shape[0]
     share = dim / jnp.maximum(states, 1)
-    if is_fitted:
-        share = share * credible(covariance, states)
-        return jnp.minimum(1 / jnp.maximum(1 - jnp.sqrt(share), 1e-3), _MOST_INFLATED)
     whitened = _whitened(covariance, scale)
     mean = jnp.trace(whitened) / dim
     largest = jnp.linalg.eigvalsh(whitened)[-1] / mean
-    return jnp.sqrt(mean * unbiased(largest, share))
+    measured = jnp.sqrt(mean * unbiased(largest, share))
+    if not is_fitted:
+        return measured
+    believed = credible(covariance, states)
+    hidden = jnp.minimum(1 / jnp.maximum(1 - jnp.sqrt(share * believed), 1e-3), _MOST_INFLATED)
+    return jnp.where(believed > 0, hidden, measured)
 
 
 def credible(covariance: Array, states: Array) -> Array:
-    """The share of the correlations seen in so many states that is not chance (Schafer & Strimmer 2005)."""
+    """The share of the correlations seen in so many states that is not chance (Schafer & Strimmer 2005).
+
+    None of those in fewer than ten states a parameter: a chain that still travels correlates everything.
+    """
     dim, variances = covariance.shape[0], jnp.diagonal(covariance)
     spread = jnp.sqrt(jnp.where(variances > 0, variances, 1))
     squared = (covariance / jnp.outer(spread, spread)) ** 2 * (1 - jnp.eye(dim))
     by_chance = jnp.sum((1 - squared) ** 2 * (1 - jnp.eye(dim))) / jnp.maximum(states - 1, 1)
     is_some = squared.sum() > 0
     share = jnp.where(is_some, 1 - by_chance / jnp.where(is_some, squared.sum(), 1), 0)
-    return jnp.clip(share, 0, 1) * states / (states + 5)
+    return jnp.where(states < _ENOUGH * dim, 0, jnp.clip(share, 0, 1) * states / (states + 5))
 
 
 def unbiased(largest: Array, share: Array) -> Array:
