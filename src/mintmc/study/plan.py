@@ -36,6 +36,8 @@ _AGAIN, _LONGER = 0.15, 0.35
 """Of the time beside the steps of a trial, what the same run takes again, and what one of another length does."""
 _SEARCH = 4.0
 """The time in which all modes are sought, over that of the look."""
+_VISITS = 10
+"""States of a trajectory: few make more, whatever the most is."""
 _GRADIENT = 3.0
 """The time of a gradient over that of a value."""
 _FEWEST, _MOST = 100, 2000
@@ -128,7 +130,8 @@ def _candidates(seen: Look) -> list[Any]:
     """All of them sample T = 1."""
     if not seen.is_smooth:
         return [MetropolisHastings()]
-    everywhere = MetropolisHastings(Hamiltonian())
+    # Small and many steps: what curvature does not describe may be curved differently everywhere.
+    everywhere = MetropolisHastings(Hamiltonian(steps=50, target_acceptance=0.8))
     if seen.modes > 1:
         return [Leaps()]
     if not seen.is_regular:
@@ -143,14 +146,14 @@ def _step_seconds(sampler: Any, task: Task, seen: Look) -> float:
     if not isinstance(sampler, MetropolisHastings):
         return 0.0
     proposal = sampler.proposal
-    passes = proposal.visits * (_GRADIENT if proposal.uses_gradient else 1)
+    passes = min(proposal.visits, _VISITS) * (_GRADIENT if proposal.uses_gradient else 1)
     return passes * seen.pass_seconds * task.chains / cores(task.chains)
 
 
 def _by_passes(sampler: Any, each: float, task: Task, effective: float) -> Option:
     """An option that is not tried: its cost is that of its passes, its draws are taken to be worth as much."""
     steps = task.draws + task.warmup
-    rows = steps * task.chains * sampler.proposal.visits * task.target.n
+    rows = steps * task.chains * min(sampler.proposal.visits, _VISITS) * task.target.n
     return Option(sampler, steps * each, float(rows), effective)
 
 
