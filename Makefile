@@ -13,7 +13,7 @@ test: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadscope
 
 test-slow: $(READY)
-	$(BIN)/python -m pytest -n auto --dist loadscope -m slow
+	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
 
 test-paper: $(READY)
 	$(BIN)/python -m pytest -m paper
