@@ -6,6 +6,7 @@ import itertools
 
 import matplotlib
 import numpy as np
+import numpyro
 import pytest
 
 import mintmc
@@ -83,6 +84,12 @@ def run(posterior, sampler=None, init=0.0, warmup=3, **settings):
     return mintmc.sample(posterior, sampler, init=init, draws=3, warmup=warmup, chains=1, progress=False, **settings)
 
 
+def numpyro_model(x):
+    mean = numpyro.sample("mean", numpyro.distributions.Normal(0.0, 1.0))
+    with numpyro.plate("rows", len(x)):
+        numpyro.sample("x", numpyro.distributions.Normal(mean, 1.0), obs=x)
+
+
 POSTERIOR = mintmc.Posterior(log_likelihood, X)
 GOOD = {
     # name: (what to call, arguments without a default, or with one that is not the usual case)
@@ -134,6 +141,9 @@ GOOD = {
     "TunaMH.logistic": (mintmc.TunaMH.logistic, {"x": X2}),
     "find_mode": (mintmc.find_mode, {"posterior": POSTERIOR, "init": 0.0}),
     "find_modes": (mintmc.find_modes, {"posterior": POSTERIOR, "init": 0.0}),
+    "from_numpyro": (lambda model: mintmc.from_numpyro(model, X), {"model": numpyro_model}),
+    "from_pymc": (mintmc.from_pymc, {"model": None}),
+    "plan": (mintmc.plan, {"posterior": POSTERIOR, "init": 0.0}),
     "logistic_bound": (mintmc.logistic_bound, {"x": X2}),
     "logistic_remainder": (mintmc.logistic_remainder, {"x": X2}),
     "relative_variance": (mintmc.relative_variance, {"weights": [0.5, 0.5]}),
@@ -226,6 +236,7 @@ def reached(monkeypatch, tmp_path):
     monkeypatch.setattr(mintmc.run.driver.Driver, "drive", reach)
     monkeypatch.setattr(mintmc.study.normality, "Uniform", reach)
     monkeypatch.setattr("mintmc.study.find_modes.explored", reach)
+    monkeypatch.setattr("mintmc.study.plan.look", reach)
     monkeypatch.setattr("mintmc.result.over_rows.OverRows.computed", reach)
     monkeypatch.chdir(tmp_path)
 

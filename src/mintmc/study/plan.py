@@ -80,8 +80,8 @@ def plan(
     >>> x = np.random.default_rng(0).normal(3.0, 1.0, size=20_000)
     >>> posterior = mintmc.Posterior(lambda mean, x: -0.5 * (x - mean) ** 2, x)
     >>> found = mintmc.plan(posterior, init=0.0)
-    >>> found.modes, type(found.sampler).__name__
-    (1, 'MINT')
+    >>> found.modes, found.best.against
+    (1, ())
     """
     check.instance("posterior", posterior, Posterior, "a mintmc.Posterior")
     draws, warmup = check.integer("draws", draws, 1), check.integer("warmup", warmup, 0)
