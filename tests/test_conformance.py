@@ -211,8 +211,9 @@ class Pressed(driver.Interrupt):
 
 
 @pytest.fixture
-def pressed(monkeypatch):
-    """Stop a run in warm-up, and again in its draws."""
+def pressed(monkeypatch, request):
+    """Stop a run in warm-up, and again in its draws; the whole one, to compare it with, is made before."""
+    made(request.node.callspec.params["name"])
     drive = driver.Driver.drive
 
     def watched(self, audit):

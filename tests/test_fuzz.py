@@ -90,6 +90,14 @@ def numpyro_model(x):
         numpyro.sample("x", numpyro.distributions.Normal(mean, 1.0), obs=x)
 
 
+def pymc_model():
+    import pymc  # takes seconds
+
+    with pymc.Model() as model:
+        pymc.Normal("x", pymc.Normal("mean", 0.0, 1.0), 1.0, observed=X)
+    return model
+
+
 POSTERIOR = mintmc.Posterior(log_likelihood, X)
 GOOD = {
     # name: (what to call, arguments without a default, or with one that is not the usual case)
@@ -142,7 +150,6 @@ GOOD = {
     "find_mode": (mintmc.find_mode, {"posterior": POSTERIOR, "init": 0.0}),
     "find_modes": (mintmc.find_modes, {"posterior": POSTERIOR, "init": 0.0}),
     "from_numpyro": (lambda model: mintmc.from_numpyro(model, X), {"model": numpyro_model}),
-    "from_pymc": (mintmc.from_pymc, {"model": None}),
     "plan": (mintmc.plan, {"posterior": POSTERIOR, "init": 0.0}),
     "logistic_bound": (mintmc.logistic_bound, {"x": X2}),
     "logistic_remainder": (mintmc.logistic_remainder, {"x": X2}),
@@ -190,6 +197,7 @@ def calls(tmp_path_factory):
 
     defaults = {"columns": None, "transform": None, "seed": 0, "memory": 2**20, "progress": None}
     from_files = {
+        "from_pymc": (mintmc.from_pymc, {"model": pymc_model()}),
         "open_data": (mintmc.open_data, {"source": folder / "x.npy"}),
         "prepare": (prepare, {"source": folder / "x.npy", "out": NEW, **defaults}),
         "resume": (mintmc.resume, {"path": store, "posterior": normal, "progress": False}),

@@ -9,7 +9,9 @@ from mintmc.data.prepare import prepare
 from mintmc.kernels.schedule import Polynomial
 from mintmc.ladder.ladder import Ladder
 from mintmc.ladder.rings import QuantileRings, SpacedRings
-from mintmc.models import from_numpyro, from_pymc, glm
+from mintmc.models.from_numpyro import from_numpyro
+from mintmc.models.from_pymc import from_pymc
+from mintmc.models.glm import glm
 from mintmc.modes import find_mode
 from mintmc.posterior import Posterior
 from mintmc.proposals import Autoregressive, Custom, Hamiltonian, Langevin, RandomWalk
