@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mintmc import check
 from mintmc.result.reading import draws_group
 from mintmc.result.tempered import warn_if_tempered
@@ -23,7 +25,8 @@ def summary(tree: xarray.DataTree, **settings: Any) -> pandas.DataFrame:
     tree
         What ``sample`` returned.
     settings
-        Of ``arviz_stats.summary``: ``var_names``, ``kind``, ``ci_prob``, ``round_to``...
+        Of ``arviz_stats.summary``: ``var_names``, ``kind``, ``ci_prob``, ``round_to``... Without ``round_to`` numbers
+        have the decimals that show a standard deviation to three digits: with many observations it is small.
 
     Examples
     --------
@@ -41,7 +44,23 @@ def summary(tree: xarray.DataTree, **settings: Any) -> pandas.DataFrame:
     check.tree(tree, group)
     if group == "tempered_posterior":
         warn_if_tempered(tree, "summary")
-    table: pandas.DataFrame = of_arviz(tree, group=group, **settings)
+    table: pandas.DataFrame = of_arviz(tree, group=group, **{"round_to": "none", **settings})
+    if "round_to" not in settings and "sd" in getattr(table, "columns", ()):
+        table = _rounded(table)
     if "temperature" in tree.attrs:
         table.attrs["temperature"] = float(tree.attrs["temperature"])
     return table
+
+
+def _rounded(table: pandas.DataFrame) -> pandas.DataFrame:
+    """Each row with the decimals that its standard deviation asks for; counts and R-hat with their own."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        digits = 2 - np.floor(np.log10(table["sd"].to_numpy(float)))
+    decimals = np.where(np.isfinite(digits), np.clip(digits, 0, 15), 3).astype(int)
+    fixed = {"ess_bulk": 0, "ess_tail": 0, "ess_mean": 0, "r_hat": 3}
+    shown = table.copy()
+    for name in table.columns:
+        values = table[name].to_numpy(float)
+        each = [fixed.get(str(name), 1 + own if str(name).startswith("mcse") else own) for own in decimals]
+        shown[name] = [round(value, places) for value, places in zip(values, each, strict=True)]
+    return shown
