@@ -46,7 +46,7 @@ def test_two_modes_are_sampled_by_leaps_with_their_weights():
     tree = mintmc.sample(TWO, init=jnp.full(2, 6.0), draws=2000, chains=4, progress=False)
     assert tree.attrs["sampler"] == Leaps.__name__
     assert "2 modes" in tree.attrs["chosen"]
-    weights = mintmc.mode_weights(tree, label=lambda x: x[0] < 0)
+    weights = mintmc.mode_weights(tree, label=lambda x: x[..., 0] < 0)
     assert abs(float(weights.weight[1]) - 0.75) < 4 * float(weights.error[1])
 
 
