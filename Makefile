@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow test-paper test-all lint bench bench-scale clean
+.PHONY: demo test test-slow test-verdicts test-paper test-all lint bench bench-scale clean
 
 demo: $(READY)
 	$(BIN)/mintmc reproduce tied-means --scale quick --out results/tied-means
@@ -14,6 +14,10 @@ test: $(READY)
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
+
+# The studies of what is trusted and what is not, and of the law at T = 1 from batches.
+test-verdicts: $(READY)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m slow tests/result tests/control
 
 test-paper: $(READY)
 	$(BIN)/python -m pytest -m paper
