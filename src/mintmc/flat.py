@@ -76,7 +76,8 @@ class FlatTarget:
             name: np.concatenate([block[name] for block in blocks]) if blocks else np.zeros(like.shape, like.dtype)
             for name, like in empty.items()
         }
-        ordered = [*self.names, *(name for name in whole if name not in self.names)]
+        names = self.names
+        ordered = [*names, *(name for name in whole if name not in names)]
         return {name: whole[name].reshape(*theta.shape[:-1], *whole[name].shape[1:]) for name in ordered}
 
     @property

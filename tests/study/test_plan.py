@@ -70,6 +70,28 @@ def test_a_start_must_be_known():
         mintmc.sample(TWO)
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"thin": 0}, "thin must be at least 1, got 0"),
+        ({"out": 5}, "out must be .*, got 5"),
+        ({"progress": 1.5}, "progress must be .*, got 1.5"),
+        ({"draws": 0}, "draws must be at least 1, got 0"),
+    ],
+)
+def test_a_mistake_is_refused_before_it_looks(monkeypatch, settings, message):
+    monkeypatch.setattr("mintmc.study.plan.look", lambda task: pytest.fail("it looked"))
+    with pytest.raises((ValueError, TypeError), match=message):
+        mintmc.sample(TWO, init=jnp.zeros(2), **settings)
+
+
+def test_a_start_of_density_zero_is_refused_before_it_looks(monkeypatch):
+    monkeypatch.setattr("mintmc.study.plan.look", lambda task: pytest.fail("it looked"))
+    half = mintmc.Posterior.from_density(lambda x: jnp.where(x > 0, -x, -jnp.inf))
+    with pytest.raises(ValueError, match="log_density must be finite at init, got -inf"):
+        mintmc.plan(half, init=-1.0)
+
+
 def test_an_option_that_something_speaks_against_comes_last_and_says_so():
     good = Option(MetropolisHastings(), seconds=50.0, rows=1e6, effective=200.0)
     bad = Option(MINT(temperature=1.0, control=mintmc.Taylor()), 1.0, 1e3, 400.0, against=("its law is off",))

@@ -97,6 +97,11 @@ def sample(
     more: dict[str, Any] = {"thin": thin, "out": out, "progress": progress, "audit": audit}
     if sampler is not None:
         return sample_with(posterior, sampler, init=init, **settings, **more)
+    # Before anything is looked at; the rest is checked by those who use it.
+    check.integer("thin", thin, 1)
+    check.flag("progress", progress)
+    check.flag("audit", audit)
+    out = None if out is None else check.folder("out", out)
     if (known := _recorded(out)) is not None:
         return sample_with(posterior, known, init=init, **settings, **more)
     chosen = plan(posterior, init=init, **settings)
