@@ -23,6 +23,7 @@ from mintmc.experiments.tied_means import experiment as tied_means
 HERE = Path(__file__).parent
 ROWS_ON_DISK = 100_000_000
 DIM = 50
+WIDE_ROWS = 65_536
 
 
 def peak_memory():
@@ -65,6 +66,41 @@ def write_and_prepare(folder):
     return {"seconds": time.perf_counter() - begun, "megabytes": peak_memory()}
 
 
+def wide_rows():
+    """Rows of 4 KB."""
+    return np.random.default_rng(0).normal(size=(WIDE_ROWS, 1024)).astype(np.float32)
+
+
+def write_wide_rows(folder):
+    """A prepared file of them."""
+    path = Path(folder) / "wide.npy"
+    np.save(path, wide_rows())
+    mintmc.prepare(path, Path(folder) / "wide")
+    return {}
+
+
+WIDE_SAMPLERS = {
+    "SGLD": mintmc.SGLD(1000, step_size=0.01 / WIDE_ROWS),
+    "MINT": mintmc.MINT(4000, temperature=17.8, proposal=mintmc.RandomWalk(step_size=0.02)),
+    "ParallelTempering": mintmc.ParallelTempering(mintmc.Ladder([1, 17.8], [None, 4000])),
+}
+
+
+def on_wide_rows(data, sampler, columns, draws):
+    """A sampler on rows of 4 KB of which it uses one column or all: core-microseconds a step."""
+    source = wide_rows() if data == "memory" else data
+
+    def log_likelihood(theta, row):
+        return -0.5 * (jnp.sum(row[: int(columns)]) / int(columns) ** 0.5 - theta) ** 2
+
+    posterior = mintmc.Posterior(log_likelihood, source)
+    settings = {"init": 0.0, "warmup": 0, "chains": 2, "progress": False, "audit": False}
+    mintmc.sample(posterior, WIDE_SAMPLERS[sampler], draws=int(draws), **settings)
+    before = time.process_time()
+    mintmc.sample(posterior, WIDE_SAMPLERS[sampler], draws=int(draws), **settings)
+    return {"microseconds": (time.process_time() - before) / (2 * int(draws)) * 1e6}
+
+
 def full_passes(processes, index, port, rows, draws):
     """One full-batch chain: microseconds a step."""
     if int(processes) > 1:
@@ -79,7 +115,10 @@ def full_passes(processes, index, port, rows, draws):
     return {"microseconds": tree.attrs["sampling_time"] / int(draws) * 1e6}
 
 
-PARTS = {part.__name__: part for part in (many_parameters, one_column, write_and_prepare, full_passes)}
+PARTS = {
+    part.__name__: part
+    for part in (many_parameters, one_column, write_and_prepare, write_wide_rows, on_wide_rows, full_passes)
+}
 
 
 def start(name, *arguments):
@@ -140,6 +179,14 @@ def main():
         disk = [measure("one_column", f"{folder}/prepared", 200_000) for _ in range(2)]
         results["step from 1e8 rows on disk over 1e6 in memory (bar 2)"] = min(d["microseconds"] for d in disk) / memory
         results["MINT on 1e8 rows on disk: megabytes (bar 1000)"] = max(d["megabytes"] for d in disk)
+        measure("write_wide_rows", folder)
+        for sampler, draws in (("SGLD", 10_000), ("MINT", 3000), ("ParallelTempering", 200)):
+            for columns in (1024, 1):
+                arguments = (sampler, columns, draws)
+                memory = min(measure("on_wide_rows", "memory", *arguments)["microseconds"] for _ in range(2))
+                disk = min(measure("on_wide_rows", f"{folder}/wide", *arguments)["microseconds"] for _ in range(2))
+                name = f"{sampler}, {columns} columns of rows of 4 KB, step from disk over memory (bar 2)"
+                results[name] = disk / memory
     for rows, draws in ((1_000_000, 4000), (10_000_000, 400)):
         alone, together = shared_passes(rows, draws)
         results[f"full-batch step at n = {rows:,}, one process: microseconds"] = alone

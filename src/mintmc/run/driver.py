@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,6 +68,7 @@ class Driver:
         task, run, clock = self.task, self.run, self.clock
         with self.display, Interrupt() as interrupt, workers(cores(run.lanes)) as pool:
             session = Session(pool, self.display, interrupt)
+            pool.submit(import_module, "arviz_base")  # which trees are made by: it takes as long as many a save
             run.compile(session, self.keeper.room(task.draws, task.chains, task.target.dim))
             self._restore()
             task.crew.meet("restored")
