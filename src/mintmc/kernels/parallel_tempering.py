@@ -19,7 +19,7 @@ With control variates batches estimate only what expansions around the modes lea
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -30,16 +30,16 @@ import numpy as np
 from jax import Array
 
 from mintmc import count
-from mintmc.acceptance.base import AcceptanceTest, decide
+from mintmc.acceptance.base import AcceptanceTest
 from mintmc.acceptance.exact import Exact
 from mintmc.acceptance.minibatch import Common
-from mintmc.control import Controlled
-from mintmc.data import Batch, Rows
-from mintmc.energy import Density, Model, Tempered
+from mintmc.data import Batch
+from mintmc.energy import Density, Model
 from mintmc.kernels import metropolis
 from mintmc.kernels.base import Kernel
 from mintmc.kernels.metropolis import MetropolisKernel
 from mintmc.kernels.replicas import Lowest, count_round_trips, lower
+from mintmc.kernels.swap import Swaps, joined, one_more
 from mintmc.proposals import Point, Proposal, Tuning
 from mintmc.statistics import DATA_TOUCHED, DECIDED, ENERGY, Info, Statistic, counted
 
@@ -104,7 +104,7 @@ class ParallelTemperingKernel(Kernel):
     @property
     def exact(self) -> int:
         """Rungs that read all data; they come first."""
-        return sum(size == self.model.n for size in self.batch_sizes)
+        return self.swaps.exact
 
     def randomness(self, key: Array) -> Randomness:
         """Everything random in one step but the batches."""
@@ -122,7 +122,7 @@ class ParallelTemperingKernel(Kernel):
         point = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (exact, *leaf.shape)), point)
         gradient = point.gradient
         if gradient is not None:
-            base = self._target(1.0).base_gradient(theta)
+            base = self.swaps.target(1.0).base_gradient(theta)
             gradient = base + (gradient - base) / self._temperatures[:exact, None]
         return State(
             theta=jnp.broadcast_to(theta, (rungs, theta.size)),
@@ -185,11 +185,11 @@ class ParallelTemperingKernel(Kernel):
             results.append(jax.vmap(alone)(cold) if self.model.n == 0 else jax.lax.map(alone, cold))
             known = results[0][0]
         for rung in range(exact, self.rungs):
-            roles = {role: batch[f"{role}{rung}"] for role in self.local(rung).batches} | self._others(batch)
+            roles = {role: batch[f"{role}{rung}"] for role in self.local(rung).batches} | self.swaps.others(batch)
             at = (Point(state.theta[rung]), *jax.tree.map(lambda leaf, k=rung: leaf[k], each))
-            results.append(_one_more(one(at, roles, rung)))
+            results.append(one_more(one(at, roles, rung)))
         theta = jnp.concatenate([point.theta for point, _ in results])
-        decided = _joined([decided for _, decided in results])
+        decided = joined([decided for _, decided in results])
         return state._replace(theta=theta, gradient=known.gradient, density=known.density), decided
 
     def swap(self, log_uniform: Array, state: State, batch: Batch, tried: Array) -> tuple[State, Info]:
@@ -203,15 +203,15 @@ class ParallelTemperingKernel(Kernel):
                 lambda: self._visit(state.theta[exact], self.temperatures[exact], batch),
                 lambda: self._unknown(state.theta[exact]),
             )
-            known = jax.tree.map(lambda old, row: jnp.concatenate([old, row]), known, _one_more(new))
-        decided = self._decide(log_uniform, state.theta, known.density, batch, tried)
+            known = jax.tree.map(lambda old, row: jnp.concatenate([old, row]), known, one_more(new))
+        decided = self.swaps.decide(log_uniform, state.theta, known.density, batch, tried)
         # Rung k gets the state of rung source[k].
         goes = decided["accepted"].astype(jnp.int32)
         source = jnp.arange(self.rungs) + jnp.pad(goes, (0, 1)) - jnp.pad(goes, (1, 0))
         known = jax.tree.map(lambda leaf: leaf[source[:exact]], known)
         if known.gradient is not None:
             # That of log pi at one temperature is not that at another.
-            base = jax.vmap(self._target(1.0).base_gradient)(known.theta)
+            base = jax.vmap(self.swaps.target(1.0).base_gradient)(known.theta)
             ratio = (temperatures[source] / temperatures)[:exact, None]
             carried = base + (known.gradient - base) * ratio
             known = known._replace(gradient=jnp.where(ratio == 1, known.gradient, carried))
@@ -246,10 +246,7 @@ class ParallelTemperingKernel(Kernel):
         sizes = {"all": self.model.n} if self.exact else {}
         for rung in range(self.exact, self.rungs):
             sizes |= {f"{role}{rung}": size for role, size in self.local(rung).batches.items()}
-        for pair in range(self.exact, self.rungs - 1):
-            # The first is the largest.
-            sizes.setdefault(f"swap{pair // 2}", self.batch_sizes[pair])
-        return sizes
+        return sizes | self.swaps.batches
 
     @property
     def touched(self) -> int | None:
@@ -264,39 +261,22 @@ class ParallelTemperingKernel(Kernel):
     def local(self, rung: int, temperature: float | Array | None = None) -> MetropolisKernel:
         """The kernel of a rung's local moves."""
         size = self.batch_sizes[rung]
-        target = self._target(self.temperatures[rung] if temperature is None else temperature)
+        target = self.swaps.target(self.temperatures[rung] if temperature is None else temperature)
         test: AcceptanceTest = Exact() if size == self.model.n else Common(self.penalised)
         return MetropolisKernel(target, self.proposal, test, size, self.dim, self.dtype)
 
-    def _decide(self, log_uniform: Array, theta: Array, density: Density, batch: Batch, tried: Array) -> Info:
-        """Which pairs swap: exactly where both densities are known, on a batch elsewhere."""
-        # A swap is a move from x_i to x_{i+1} at the temperature of the difference.
-        between = jnp.asarray(-1 / np.diff(1 / np.asarray(self.temperatures)), self.dtype)
-        pairs = max(density.prior.size - 1, 0)
-        here, there = (jax.tree.map(lambda leaf, at=at: leaf[at : at + pairs], density) for at in (0, 1))
-        ratio = self._target(between[:pairs], exchange=True).log_ratio(here, there)
-        decisions = [decide(log_uniform[:pairs], ratio, jnp.zeros_like(ratio))]
-        for i in range(pairs, self.rungs - 1):
-            given = {"test": self._swap_rows(batch, i)} | self._others(batch)
-            target = self._target(between[i], exchange=True).informed(given)
-            compare = partial(self._compare, log_uniform[i], theta[i : i + 2], given, target)
-            untried = partial(decide, *jnp.zeros((3,), self.dtype))
-            decisions.append(_one_more(jax.lax.cond(tried[i], compare, untried)))
-        # Of a pair that is not tried nothing is recorded.
-        result: Info = jax.tree.map(lambda leaf: jnp.where(tried, leaf, jnp.zeros_like(leaf)), _joined(decisions))
-        return result
-
-    def _compare(self, log_uniform: Array, theta: Array, given: Batch, target: Tempered) -> Info:
-        ends = Point(theta[0]), Point(theta[1])
-        return Common(self.penalised).decide(log_uniform, *ends, 0.0, (), given, target)[0]
-
-    def _target(self, temperature: float | Array, exchange: bool = False) -> Tempered:
-        kind = Controlled if self.is_controlled else Tempered
-        return kind(self.model, temperature, self.temper, exchange)
-
-    def _others(self, batch: Batch) -> dict[str, Any]:
-        """What steps on batches are given beside rows."""
-        return {"control": batch["control"]} if self.is_controlled else {}
+    @property
+    def swaps(self) -> Swaps:
+        """How neighbours compare their states."""
+        return Swaps(
+            self.model,
+            self.temperatures,
+            self.batch_sizes,
+            self.penalised,
+            self.dtype,
+            self.temper,
+            self.is_controlled,
+        )
 
     @property
     def _temperatures(self) -> Array:
@@ -310,10 +290,6 @@ class ParallelTemperingKernel(Kernel):
         gradient = jnp.zeros_like(theta) if self.proposal.uses_gradient else None
         return Point(theta, gradient, self.model.no_density(self.dtype))
 
-    def _swap_rows(self, batch: Batch, pair: int) -> Rows:
-        """The fresh batch of a pair. Pairs of either parity share it: only one of them reads it."""
-        return jax.tree.map(lambda leaf: leaf[: self.batch_sizes[pair]], batch[f"swap{pair // 2}"])
-
     def _energies(self, before: State, after: State, batch: Batch) -> Array:
         """Exact and of the new states, or estimated and of the old ones, which have not seen this step's batches."""
         above = partial(self.model.energies_above, reference=self.reference, temper=self.temper)
@@ -326,24 +302,11 @@ class ParallelTemperingKernel(Kernel):
 
     def _data_touched(self, tried: Array, local: Info) -> count.Count:
         """Data points read in a step that swaps noisy pairs: a full pass, or both states on a batch, for each."""
-        is_mixed = 0 < self.exact < self.rungs
-        full_passes = [0] * (self.exact - 1) + [self.model.n] * is_mixed
-        beside = self._target(1.0).beside
-        costs = full_passes + [(2 + beside) * size for size in self.batch_sizes[self.exact : -1]]
         reference = sum(self.model.reference_rows(size) for size in self.batch_sizes[self.exact :])
         total = count.of(self._data_per_move + reference)
         for rung in range(self.rungs if self.proposal.varies else 0):
             total = count.add(total, jax.tree.map(lambda word, k=rung: word[k], local["data_touched"]))
-        for i, cost in enumerate(costs):
+        for i, cost in enumerate(self.swaps.costs):
             if cost:
                 total = count.add(total, jax.tree.map(lambda word, i=i: jnp.where(tried[i], word, 0), count.of(cost)))
         return total
-
-
-def _one_more(tree: Any) -> Any:
-    return jax.tree.map(lambda leaf: leaf[None], tree)
-
-
-def _joined(decisions: Sequence[Info]) -> Info:
-    result: Info = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *decisions)
-    return result

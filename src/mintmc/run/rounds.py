@@ -10,14 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import as_completed
-from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
 
 from mintmc import count
-from mintmc.compiled import shapes_and_types
 from mintmc.data import PASSES_PER_SHUFFLE, RowReader, Supplied
 from mintmc.kernels.equi_energy import EquiEnergyKernel, Rung
 from mintmc.ladder.ladder import Ladder
@@ -26,18 +24,15 @@ from mintmc.result.ladder import LadderFacts, ladder_group
 from mintmc.run import adapt
 from mintmc.run.chains import LaneState
 from mintmc.run.draws import Draws, Part
-from mintmc.run.keys import Purpose, ints, key_of
+from mintmc.run.keys import Purpose, ints
 from mintmc.run.landmarks import Landmarks
-from mintmc.run.program import Programs
 from mintmc.run.protocol import Run, Session, Standing
+from mintmc.run.rung_programs import RungPrograms
 from mintmc.run.rung_rings import RungRings
 from mintmc.run.rung_totals import RungTotals
 from mintmc.run.schedule import Costs, Round, draw_round, warmup_rounds
-from mintmc.run.task import Task, compile_program
+from mintmc.run.task import Task
 from mintmc.statistics import unpacked
-
-_PROGRAMS = 10
-"""How much longer it takes to compile the programs of a rung than to start it."""
 
 
 class RoundRun(Run):
@@ -121,32 +116,28 @@ class RoundRun(Run):
 
     def compile(self, session: Session, room: int) -> None:
         """Start all rungs of all chains and compile their programs, unless that was done before."""
-        rungs, chains = range(len(self.ladder)), range(self.task.chains)
-        # Rungs that differ in temperature only share their programs.
-        kinds = [(self.sizes[k], self.sizes[min(k + 1, rungs[-1])], self.steps[k]) for k in rungs]
-        first = {kind: kinds.index(kind) for kind in kinds}
-        phase = session.display.phase("compiling", 2 * len(first), cost=(1 + _PROGRAMS) * len(first))
-        programs = {kind: self._programs(k) for kind, k in first.items()}
-        compiled = self.reference.target.compiled
-        starts = {
-            kind: compiled(built.identity_of("init"), partial(jax.jit, built.init)) for kind, built in programs.items()
-        }
-        self.states: list[list[LaneState]] = []
-        for k in rungs:
-            self.states.append([self._start(k, chain, starts[kinds[k]]) for chain in chains])
-            session.display.advance(phase, int(first[kinds[k]] == k))
+        chains = range(self.task.chains)
+        programs = RungPrograms(
+            self.task,
+            self.ladder,
+            self.reference.target,
+            self.kernels,
+            self.steps,
+            self.round_length,
+            self.reader,
+            self._supplies,
+        )
+        phase = programs.phase(session)
+        self.states = programs.start(session, phase)
         self.starts_touched = [
             self.landmarks.begin(chain, self.states[0][chain].state.point.density if self.is_exact(0) else None)
             for chain in chains
         ]
-        compiling = {kind: session.pool.submit(self._compile, programs[kind], k) for kind, k in first.items()}
-        for _ in as_completed(compiling.values()):
-            session.display.advance(phase, 1, cost=_PROGRAMS)
-        self.programs = [compiling[kind].result() for kind in kinds]
+        self.programs = programs.compile(session, phase, self.states)
         record = self.programs[0][1].out_info[1]
         self.kept = Draws.empty(len(chains), room, self.kernels[0].statistics, record, None)
-        self.energy = np.full((len(rungs), len(chains), room), np.nan)
-        self.touched = np.zeros((len(rungs), len(chains), room), np.int64)
+        self.energy = np.full((len(self.ladder), len(chains), room), np.nan)
+        self.touched = np.zeros((len(self.ladder), len(chains), room), np.int64)
 
     def warm_up(self, session: Session) -> Iterator[None]:
         """Start the rungs one after the other; each adapts its step size, then feeds the next."""
@@ -324,25 +315,3 @@ class RoundRun(Run):
 
     def _supplies(self, k: int, chain: int) -> Supplied:
         return Supplied(self.rows, {"rung": self.places[k], "rings": self.rings.above(k, chain)})
-
-    def _programs(self, k: int) -> Programs:
-        kernel, task = self.kernels[k], self.task
-        batching = self.reader.batching(kernel.batches)
-        return Programs(kernel, batching, task.thin * self.steps[k], self.round_length, task.warmup, task.target.dim)
-
-    def _start(self, k: int, chain: int, init: Any) -> LaneState:
-        theta, task = self.task.thetas[chain], self.task
-        state = init(task.key(Purpose.start, chain, k), theta, self._supplies(k, chain))
-        adaptation = adapt.start(self.kernels[k].proposal, theta, task.first_step(self.ladder.temperatures[k]))
-        return LaneState(state, adaptation, adapt.tuning(adaptation, final=True))
-
-    def _compile(self, programs: Programs, k: int) -> tuple[Any, Any]:
-        """The programs of warm-up and of draws."""
-        state, adaptation, tuning = self.states[k][0]
-        shared = (key_of(self.task.seed, Purpose.draw), *ints(0, 0), self._supplies(k, 0))
-        compiled, shapes, warm = self.reference.target.compiled, shapes_and_types((state, adaptation, shared)), None
-        if self.task.warmup:
-            kind = (programs.identity_of("warm"), shapes)
-            warm = compiled(kind, lambda: compile_program(programs.warm, state, adaptation, *shared))
-        kind = (programs.identity_of("draw"), shapes)
-        return warm, compiled(kind, lambda: compile_program(programs.draw, state, tuning, *shared))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -17,29 +17,21 @@ from mintmc.ladder.ladder import Ladder
 from mintmc.ladder.reference import Reference
 from mintmc.ladder.rings import QuantileRings, RingRule, SpacedRings, check_rings, fixed_edges, ring_count, subset_size
 from mintmc.params import Params
-from mintmc.posterior import Posterior, check_counted
 from mintmc.proposals import Proposal, RandomWalk
-from mintmc.run.protocol import Sampler
 from mintmc.run.rounds import RoundRun
 from mintmc.run.rung_rings import RungRings
-from mintmc.run.settle import Setting, Settled, check_settled
 from mintmc.run.task import Task
 from mintmc.samplers.base import (
-    check_proposal_fits,
-    check_reference,
     check_settings,
     check_temper,
-    check_temper_fits,
     on_vectors,
-    start_temperature,
 )
-from mintmc.samplers.control import check_without_laplace
+from mintmc.samplers.on_ladder import OnLadder
 from mintmc.samplers.parallel_tempering import ParallelTempering
-from mintmc.samplers.tuned import tuned
 
 
 @dataclass(frozen=True)
-class EquiEnergy(Sampler):
+class EquiEnergy(OnLadder):
     """The equi-energy sampler of Kou, Zhou & Wong (2006); on a ladder with mini-batches, MINTEE.
 
     Rungs start one after the other, the hottest first. Each moves locally or jumps to a past state of the hotter rung
@@ -128,34 +120,9 @@ class EquiEnergy(Sampler):
                     f"rings must have {len(self.settled_ladder) - 1} edges or more to truncate at, got {edges}"
                 )
 
-    def check(self, posterior: Posterior, params: Params) -> None:
-        """Refuse settings that do not fit the posterior or its parameters."""
-        if self.ladder is not None:
-            self.ladder.check_against(posterior.n)
-        check_counted(posterior)
-        check_without_laplace(self.proposal)
-        check_proposal_fits(self.proposal, posterior, params)
-        check_reference(self.reference, params)
-        check_temper_fits(self.temper, posterior)
-
-    @property
-    def left_open(self) -> tuple[str, ...]:
-        """The ladder, unless it was given."""
-        return ("ladder",) if self.ladder is None else ()
-
-    def settle(self, setting: Setting) -> Settled:
-        """On a ladder that parallel tempering has tuned."""
-        ladder, rows, said = tuned(
-            setting, lambda ladder: ParallelTempering(ladder, proposal=self.proposal, temper=self.temper)
-        )
-        return Settled(replace(self, ladder=ladder), rows, said)
-
-    @property
-    def settled_ladder(self) -> Ladder:
-        """The ladder, once there is one."""
-        check_settled(self)
-        assert self.ladder is not None
-        return self.ladder
+    def pilot(self, ladder: Ladder) -> ParallelTempering:
+        """Parallel tempering with the same local moves."""
+        return ParallelTempering(ladder, proposal=self.proposal, temper=self.temper)
 
     def _check_open(self) -> None:
         """What is said rung by rung needs rungs."""
@@ -175,10 +142,6 @@ class EquiEnergy(Sampler):
         if len(values) != len(self.settled_ladder):
             got = check.shown(values)
             raise ValueError(f"{name} must have one entry for each of {len(self.settled_ladder)} rungs, got {got}")
-
-    def start_temperature(self, n: int) -> float | None:
-        """That of the hottest rung."""
-        return start_temperature(self.proposal, self.settled_ladder.temperatures[-1])
 
     def plan(self, task: Task) -> RoundRun:
         """Rungs in rounds."""

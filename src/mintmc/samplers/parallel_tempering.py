@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 
 from mintmc import check
 from mintmc.control import Controlled, Taylor
@@ -11,31 +11,25 @@ from mintmc.kernels.parallel_tempering import SCHEMES, ParallelTemperingKernel
 from mintmc.ladder.ladder import Ladder
 from mintmc.ladder.reference import Reference
 from mintmc.params import Params
-from mintmc.posterior import Posterior, check_counted
+from mintmc.posterior import Posterior
 from mintmc.proposals import Proposal, RandomWalk
 from mintmc.run.chains import ChainRun
-from mintmc.run.protocol import Sampler
-from mintmc.run.settle import Setting, Settled, check_settled
 from mintmc.run.swapping import SwappingRungs
 from mintmc.run.task import Task
 from mintmc.samplers.base import (
     check_has_data,
-    check_proposal_fits,
-    check_reference,
     check_settings,
     check_temper,
-    check_temper_fits,
     on_vectors,
-    start_temperature,
 )
 from mintmc.samplers.centred import Plan
 from mintmc.samplers.charted import Charted
-from mintmc.samplers.control import check_control, check_control_fits, check_without_laplace
-from mintmc.samplers.tuned import tuned
+from mintmc.samplers.control import check_control, check_control_fits
+from mintmc.samplers.on_ladder import OnLadder
 
 
 @dataclass(frozen=True)
-class ParallelTempering(Sampler):
+class ParallelTempering(OnLadder):
     """Parallel tempering; on a ladder with mini-batches, MINT's own.
 
     In every step each rung moves locally, and neighbours try to swap their states. Use it for posteriors with several
@@ -104,41 +98,16 @@ class ParallelTempering(Sampler):
 
     def check(self, posterior: Posterior, params: Params) -> None:
         """Refuse settings that do not fit the posterior or its parameters."""
-        if self.ladder is not None:
-            self.ladder.check_against(posterior.n)
-        check_counted(posterior)
-        check_without_laplace(self.proposal)
-        check_proposal_fits(self.proposal, posterior, params)
-        check_reference(self.reference, params)
-        check_temper_fits(self.temper, posterior)
+        super().check(posterior, params)
         if self.control is not None:
             check_has_data(posterior)
             check_control_fits(self.control, self.proposal, posterior, params)
             if not any(self.settled_ladder.batch_sizes or ()):
                 raise ValueError("control is for rungs on batches: batch_sizes must have some, got None on every rung")
 
-    @property
-    def left_open(self) -> tuple[str, ...]:
-        """The ladder, unless it was given."""
-        return ("ladder",) if self.ladder is None else ()
-
-    def settle(self, setting: Setting) -> Settled:
-        """On a ladder that pilot runs have tuned."""
-        ladder, rows, said = tuned(
-            setting, lambda ladder: ParallelTempering(ladder, proposal=self.proposal, temper=self.temper)
-        )
-        return Settled(replace(self, ladder=ladder), rows, said)
-
-    @property
-    def settled_ladder(self) -> Ladder:
-        """The ladder, once there is one."""
-        check_settled(self)
-        assert self.ladder is not None
-        return self.ladder
-
-    def start_temperature(self, n: int) -> float | None:
-        """That of the hottest rung."""
-        return start_temperature(self.proposal, self.settled_ladder.temperatures[-1])
+    def pilot(self, ladder: Ladder) -> ParallelTempering:
+        """Parallel tempering with the same local moves."""
+        return ParallelTempering(ladder, proposal=self.proposal, temper=self.temper)
 
     def plan(self, task: Task) -> ChainRun:
         """Chains of which every step moves all rungs."""
