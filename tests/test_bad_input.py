@@ -320,6 +320,11 @@ MISTAKES = {
         ValueError,
         "log_likelihood must return a scalar, got 'high'",
     ),
+    "likelihood sums over all rows": (
+        lambda: run(make(lambda p, x: jnp.sum(-0.5 * (X - p["mean"]) ** 2))),
+        ValueError,
+        "log_likelihood must be that of the one row it is given .*got a function that does not look at it",
+    ),
     "likelihood nothing": (lambda: run(make(lambda p, x: None)), ValueError, "log_likelihood must return .*got None"),
     "likelihood complex": (
         lambda: run(make(lambda p, x: p["mean"] * 1j)),

@@ -256,10 +256,12 @@ class Posterior:
             if self.batched:
                 two = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((2, *leaf.shape[1:]), leaf.dtype), rows)
                 check.floats("log_likelihood", self.log_likelihood, (2,), shape, two, takes=f"{like} and two rows")
+                check.of_its_row("log_likelihood", self.log_likelihood, shape, two)
             else:
                 datum = jax.tree.map(lambda leaf: leaf[0], rows)
                 takes = f"{like} and a row of data, {check.form(datum)}"
                 check.scalar("log_likelihood", self.log_likelihood, shape, datum, takes=takes)
+                check.of_its_row("log_likelihood", self.log_likelihood, shape, datum)
 
     def density(self, params: Params) -> Density:
         """Log prior and log-likelihood on all data, as the samplers keep them."""

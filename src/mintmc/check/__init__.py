@@ -5,7 +5,7 @@ Every message names the argument, says what is allowed, and ends with the value 
 object whose ``repr`` fails) must end in such a message too, never in an error of its own.
 """
 
-from mintmc.check.functions import called, floats, returned, scalar
+from mintmc.check.functions import called, floats, of_its_row, returned, scalar
 from mintmc.check.places import folder, path, tree
 from mintmc.check.values import (
     LARGEST,
@@ -38,6 +38,7 @@ __all__ = [
     "integer",
     "listed",
     "number",
+    "of_its_row",
     "path",
     "plain",
     "returned",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+from jax.interpreters.partial_eval import dce_jaxpr
 
 from mintmc.check.words import first_line, form
 
@@ -60,3 +61,18 @@ def floats(name: str, given: Callable[..., Any], wanted: tuple[int, ...], *args:
         raise ValueError(f"{name} must return {what}, got {got}{after}")
     if not jax.numpy.issubdtype(result.dtype, jax.numpy.floating):
         raise TypeError(f"{name} must return a float, got dtype {result.dtype}{after}")
+
+
+def of_its_row(name: str, given: Callable[..., Any], params: Any, row: Any) -> None:
+    """Refuse, without running it, a log-likelihood that looks at params but not at the row that it is given.
+
+    It would be counted once for every row: most likely it sums over data that it has from elsewhere.
+    """
+    traced = jax.make_jaxpr(given)(params, row).jaxpr
+    used = dce_jaxpr(traced, [True] * len(traced.outvars))[1]
+    count = len(jax.tree.leaves(params))
+    if any(used[:count]) and not any(used[count:]):
+        raise ValueError(
+            f"{name} must be that of the one row it is given (batched=True: of each of its rows), got a function that "
+            f"does not look at it: if it sums over all rows by itself, use mintmc.Posterior.from_density"
+        )
