@@ -9,12 +9,13 @@ from mintmc.data.prepare import prepare
 from mintmc.kernels.schedule import Polynomial
 from mintmc.ladder.ladder import Ladder
 from mintmc.ladder.rings import QuantileRings, SpacedRings
+from mintmc.models.blackjax import as_blackjax
 from mintmc.models.from_numpyro import from_numpyro
 from mintmc.models.from_pymc import from_pymc
 from mintmc.models.glm import glm
 from mintmc.modes import find_mode
 from mintmc.posterior import Posterior
-from mintmc.proposals import Autoregressive, Custom, Hamiltonian, Langevin, RandomWalk
+from mintmc.proposals import NUTS, Autoregressive, Custom, Hamiltonian, Langevin, RandomWalk
 from mintmc.result.compare import compare, loo
 from mintmc.result.diagnose import diagnose
 from mintmc.result.draws import map_draws, params_at
@@ -54,6 +55,7 @@ from mintmc.study.tune import tune_ladder
 __all__ = [
     "MINT",
     "MINTEE",
+    "NUTS",
     "SGHMC",
     "SGLD",
     "AustereMH",
@@ -86,6 +88,7 @@ __all__ = [
     "TunaMH",
     "add_log_likelihood",
     "add_posterior_predictive",
+    "as_blackjax",
     "audit_rung",
     "compare",
     "diagnose",

@@ -23,6 +23,7 @@ _REDUCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "sum": lambda before, now: before + now,
     "last": lambda before, now: now,
     "all": lambda before, now: before & now,
+    "any": lambda before, now: before | now,
 }
 
 
@@ -41,7 +42,7 @@ class Statistic:
     unit
         What it is counted in, for readers of the tree.
     over
-        How the steps of a thinned draw reduce to one value: "mean", "sum", "last", or "all" (of flags).
+        How the steps of a thinned draw reduce to one value: "mean", "sum", "last", or "all" or "any" (of flags).
     kept
         "draws" keeps one value a draw (group ``sample_stats``), "total" the sum over the run, "state" one value a draw
         for what the run shows besides (a ladder's rungs), and "watched" nothing: the run looks at it, and forgets it.

@@ -10,7 +10,7 @@ from typing import Any
 from mintmc.control import Taylor
 from mintmc.ladder.ladder import Ladder
 from mintmc.ladder.rings import QuantileRings, SpacedRings
-from mintmc.proposals import Autoregressive, Hamiltonian, Langevin, RandomWalk
+from mintmc.proposals import NUTS, Autoregressive, Hamiltonian, Langevin, RandomWalk
 from mintmc.samplers.control import default_proposal
 from mintmc.store.encode import listed, listed_class
 
@@ -30,6 +30,7 @@ PROPOSALS: dict[str, Any] = {
     "random-walk": RandomWalk,
     "langevin": Langevin,
     "hamiltonian": Hamiltonian,
+    "nuts": NUTS,
     "autoregressive": Autoregressive,
 }
 CONTROLS: dict[str, Any] = {"taylor": Taylor}

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 from jax import Array
 
 from mintmc import count
@@ -61,9 +62,16 @@ class MetropolisKernel(Kernel):
         point = self.visit(theta, batch) if self.test.is_exact else Point(theta)
         return State(point, self.test.remember(theta, batch, self.target.informed(batch)))
 
+    def __post_init__(self) -> None:
+        if self.proposal.is_transition and not self.test.is_exact:
+            name = type(self.proposal).__name__
+            raise ValueError(f"proposal {name} decides on all data by itself, got batches of {self.batch_size} rows")
+
     def advance(self, randomness: Randomness, state: State, batch: Batch, tuning: Any) -> tuple[State, Info]:
         """Propose, decide, move."""
         test = self.test
+        if self.proposal.is_transition:
+            return self._follow(randomness, state, batch, tuning)
         # On all data the target at the current state is known; on a fresh batch it is not.
         here = state.point if test.is_exact else self.visit(state.point.theta, batch)
         there, log_q = self.proposal.move(randomness.proposal, here, lambda theta: self.visit(theta, batch), tuning)
@@ -76,6 +84,22 @@ class MetropolisKernel(Kernel):
         if self.touched is None:
             info["data_touched"] = self._counted(randomness, info, tuning)
         return moved, info | ({"energy": moved.point.density} if test.is_exact else {})
+
+    def _follow(self, randomness: Randomness, state: State, batch: Batch, tuning: Any) -> tuple[State, Info]:
+        """A move that leaves the target as it is by itself: nothing is left to decide."""
+        target, here = self.target.informed(batch), state.point
+        made = self.proposal.transition(
+            randomness.proposal, here, lambda theta: self.visit(theta, batch), target.log_ratio, tuning
+        )
+        info = {
+            "accepted": (made.there.theta != here.theta).any(),
+            "acceptance_rate": made.acceptance_rate,
+            "log_ratio_noise": jnp.zeros_like(made.acceptance_rate),
+            "is_defined": jnp.isfinite(made.acceptance_rate),
+            "data_touched": count.multiple(self.batch_size, made.visited),
+            "energy": made.there.density,
+        }
+        return State(made.there, state.memory), info | made.info
 
     def visit(self, theta: Array, batch: Batch) -> Point:
         """What the proposal and the test need to know of a state."""
@@ -90,6 +114,7 @@ class MetropolisKernel(Kernel):
         """Those of every decision and of this test; the energy where it is known."""
         known = self.test.statistics
         counted = (DATA_TOUCHED,) if self.touched is None and DATA_TOUCHED not in known else ()
+        known = (*known, *self.proposal.statistics)
         return (*DECIDED, *known, *counted, *((ENERGY,) if self.test.is_exact else ()))
 
     @property

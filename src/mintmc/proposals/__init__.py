@@ -6,10 +6,12 @@ from mintmc.proposals.custom import Custom
 from mintmc.proposals.hamiltonian import Hamiltonian
 from mintmc.proposals.langevin import Langevin
 from mintmc.proposals.leap import Leap
+from mintmc.proposals.nuts import NUTS
 from mintmc.proposals.random_walk import RandomWalk
 from mintmc.proposals.tuning import Tuning, initial_scale
 
 __all__ = [
+    "NUTS",
     "Autoregressive",
     "Custom",
     "Hamiltonian",

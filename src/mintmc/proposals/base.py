@@ -9,6 +9,7 @@ from jax import Array
 
 from mintmc import check
 from mintmc.proposals.tuning import ADAPTED, LAPLACE, Preconditioner, Tuning, check_preconditioner
+from mintmc.statistics import Info, Statistic
 
 
 class Point(NamedTuple):
@@ -21,6 +22,15 @@ class Point(NamedTuple):
 
 Visit = Callable[[Array], Point]
 """Evaluates the target at a state: on all data, or on the step's gradient batch."""
+
+
+class Transition(NamedTuple):
+    """What a proposal says of a move that needs no decision."""
+
+    there: Point
+    acceptance_rate: Array  # for adaptation
+    visited: Array  # states
+    info: Info  # by the names of the proposal's statistics
 
 
 class Proposal(Protocol):
@@ -77,6 +87,16 @@ class Proposal(Protocol):
         return True
 
     @property
+    def is_transition(self) -> bool:
+        """Whether its moves leave the target as it is by themselves (``transition``), so that all data must decide."""
+        return False
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """What else its moves tell."""
+        return ()
+
+    @property
     def moves_params(self) -> bool:
         """Whether it was written for params, and not for the vectors that chains move."""
         return False
@@ -87,7 +107,13 @@ class Proposal(Protocol):
 
     def move(self, randomness: Any, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Array]:
         """The proposed point, and log q(theta' -> theta) - log q(theta -> theta')."""
-        ...
+        raise TypeError(f"{type(self).__name__} moves by itself")
+
+    def transition(
+        self, randomness: Any, here: Point, visit: Visit, log_ratio: Callable[[Any, Any], Array], tuning: Tuning
+    ) -> Transition:
+        """A move that needs no decision; ``log_ratio`` compares the densities of two points."""
+        raise TypeError(f"{type(self).__name__} proposes moves that are to be decided")
 
     def visited(self, randomness: Any, tuning: Tuning) -> Any:
         """States that a move visits; it must not depend on the state either."""

@@ -25,7 +25,7 @@ from jax import Array
 
 from mintmc import check
 from mintmc.proposals.base import Point, Proposal, Visit, check_proposal
-from mintmc.proposals.tuning import ADAPTED, AUTO, LAPLACE, Preconditioner, Tuning, gather, spread
+from mintmc.proposals.tuning import ADAPTED, AUTO, LAPLACE, Preconditioner, Tuning, gather, spread, suited
 from mintmc.shapes import Scalar, Vector
 
 _STRETCH = 0.2
@@ -33,8 +33,6 @@ _SHORTEST, _LONGEST = 0.3 * math.pi, 0.7 * math.pi
 """Trajectories, in standard deviations of the longest direction."""
 _MOST_STEPS = 2**16
 """What ``count.multiple`` can count."""
-_MOST_DENSE = 50
-"""Parameters whose covariance a warm-up of usual length tells."""
 
 
 class Randomness(NamedTuple):
@@ -101,11 +99,7 @@ class Hamiltonian(Proposal):
 
     def settled(self, dim: int, several_modes: bool) -> Hamiltonian:
         """With the preconditioner chosen."""
-        if not isinstance(self.preconditioner, str) or self.preconditioner != AUTO:
-            return self
-        if several_modes or self.step_size is not None:
-            return replace(self, preconditioner=None)
-        return replace(self, preconditioner="dense" if dim <= _MOST_DENSE else "diagonal")
+        return replace(self, preconditioner=suited(self.preconditioner, self.step_size, dim, several_modes))
 
     def randomness(self, key: Array, dim: int, dtype: Any) -> Randomness:
         """The momentum, how long the steps are, and how many."""

@@ -18,6 +18,8 @@ from mintmc.control.laplace import Laplace
 ADAPTED = ("diagonal", "dense")
 LAPLACE = "laplace"
 AUTO = "auto"
+_MOST_DENSE = 50
+"""Parameters whose covariance a warm-up of usual length tells."""
 
 Preconditioner = str | Any | None
 """None, "diagonal" or "dense" (adapted in warm-up), "laplace" (the inverse curvature at the mode), a vector of
@@ -32,6 +34,15 @@ class Tuning(NamedTuple):
     laplace: Laplace | None = None  # for proposals around it
     modes: Any = None  # a Landscape, for leaps
     path: Any = None  # the longest trajectory worth its cost, in whitened coordinates; None if nobody knows
+
+
+def suited(given: Preconditioner, step_size: float | None, dim: int, several_modes: bool) -> Preconditioner:
+    """What "auto" stands for: as much as warm-up can tell; nothing where it would be told of several modes at once."""
+    if not isinstance(given, str) or given != AUTO:
+        return given
+    if several_modes or step_size is not None:
+        return None
+    return "dense" if dim <= _MOST_DENSE else "diagonal"
 
 
 def spread(scale: Array | None, vector: Array) -> Array:

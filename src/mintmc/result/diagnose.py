@@ -154,6 +154,11 @@ def _warnings(numbers: dict[str, float], settings: dict[str, Any], tree: Any) ->
         )
     if "overflows" in stats and (overflows := int(stats["overflows"].sum())):
         yield f"{overflows} updates of the bright rows did not fit: use a larger capacity"
+    if "diverging" in stats and (diverged := int(stats["diverging"].sum())):
+        yield (
+            f"{diverged} trajectories diverged: there are places that they cannot enter; use smaller steps "
+            "(a larger target_acceptance) or other parameters"
+        )
     rhat = numbers.get("rhat", 1.0)
     if np.isnan(rhat):
         yield "R-hat is not a number: a parameter never changed in any chain"

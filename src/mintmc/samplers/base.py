@@ -22,7 +22,7 @@ from mintmc.run.protocol import Sampler
 from mintmc.run.task import Task
 from mintmc.samplers.centred import Centred, Plan
 
-_PROPOSALS = "RandomWalk, Langevin, Hamiltonian or Custom"
+_PROPOSALS = "RandomWalk, Langevin, Hamiltonian, NUTS or Custom"
 
 
 class KernelSampler(Sampler, Protocol):
@@ -49,11 +49,17 @@ def kernel_of(sampler: KernelSampler, target: FlatTarget) -> Kernel:
     return kernel
 
 
+def needs_centre(sampler: Any) -> bool:
+    """Whether its chains must know the target around a mode: for control variates, or for the proposal's scale."""
+    proposal = getattr(sampler, "proposal", None)
+    given = None if proposal is None else proposal.preconditioner
+    return getattr(sampler, "control", None) is not None or (isinstance(given, str) and given == LAPLACE)
+
+
 def centre_plan(sampler: Any, task: Task) -> Plan | None:
     """What a sampler asks of its centres: control variates, or the curvature for its proposal; None if nothing."""
     control, proposal = getattr(sampler, "control", None), getattr(sampler, "proposal", None)
-    given = None if proposal is None else proposal.preconditioner
-    if control is None and not (isinstance(given, str) and given == LAPLACE):
+    if not needs_centre(sampler):
         return None
     target, size = task.target, getattr(sampler, "batch_size", None)
     kind = Tempered if control is None else Controlled
