@@ -61,8 +61,13 @@ def thinned(group: Any, *names: str) -> Any:
     dataset = dataset[list(names)] if names else dataset
     chains, draws = dataset.sizes["chain"], dataset.sizes["draw"]
     width = sum(variable.size for variable in dataset.data_vars.values()) // (chains * draws)
+    return dataset.isel(draw=slice(None, None, judged_step(chains, draws, width))).load()
+
+
+def judged_step(chains: int, draws: int, width: int) -> int:
+    """Of how many draws one is judged, where each has so many numbers."""
     most = max(NUMBERS_JUDGED // (chains * width), _DRAWS_PER_CHAIN)
-    return dataset.isel(draw=slice(None, None, -(-draws // most))).load()
+    return -(-draws // most)
 
 
 def started_apart(tree: Any, scale: Any) -> bool:

@@ -80,6 +80,8 @@ class ChainRun(Run):
         self.reader = RowReader(posterior.data, batching, task.seed, posterior.beside)
         self._prepare(kernel)
         self.warmed = self.drawn = self.taken = 0
+        self.to_warm, self.acceptance = task.warmup, np.full(task.chains, np.nan)
+        self.size = stretches.FIRST  # of the next stretch
         self.warmup_totals = np.zeros((task.chains, 2))  # acceptance rates, data touched
         self.setup_touched = [setup_touched + task.settled_rows] + [0] * (task.chains - 1)
         self.totals: dict[str, np.ndarray] = {}
@@ -189,6 +191,7 @@ class ChainRun(Run):
                 self._reconsider(session.pool)
         if self.warmed == warmup and self.drawn == 0:
             self.states = [s._replace(tuning=adapt.tuning(s.adaptation, final=True)) for s in self.states]
+        self.size = stretches.FIRST  # a draw may be many steps
 
     def _reconsider(self, pool: ThreadPoolExecutor) -> None:
         """Give chains that have wandered off a new centre, and all of them a larger batch if they need one."""
@@ -208,8 +211,13 @@ class ChainRun(Run):
             self._prepare(self.centres.kernel)
             self._compile(pool)
 
-    def collect(self, session: Session) -> Iterator[None]:
-        """Make the draws."""
+    @property
+    def waiting(self) -> np.ndarray:
+        """Draws that were made and not yet taken."""
+        return self.kept.theta[:, : self.drawn - self.taken]
+
+    def collect(self, session: Session, end: int) -> Iterator[None]:
+        """Make draws until there are ``end``."""
         task, declared = self.task, self.kernel.statistics
 
         def run(chain: int, first: int, last: int) -> float:
@@ -228,7 +236,7 @@ class ChainRun(Run):
             return self.taken + self.kept.room
 
         phase = self._phase(session, "draws", self.drawn, task.draws)
-        for last in self._stretches(session, phase, self.drawn, task.draws, room, task.thin, task.warmup, run):
+        for last in self._stretches(session, phase, self.drawn, end, room, task.thin, task.warmup, run):
             self.drawn = last
             yield
 
@@ -319,12 +327,12 @@ class ChainRun(Run):
         run: Callable[[int, int, int], float],
     ) -> Iterator[int]:
         """Run all chains from ``first`` to ``end``, or until interrupted, in stretches of about the same time."""
-        chains, size = self.task.chains, stretches.FIRST
+        chains = self.task.chains
         while first < end:
             at = offset + first * thin
             self._shuffle(at // self.steps_per_shuffle)
             to_next_shuffle = self.steps_per_shuffle - at % self.steps_per_shuffle
-            last = min(end, first + size, room(), first + -(-to_next_shuffle // thin))
+            last = min(end, first + self.size, room(), first + -(-to_next_shuffle // thin))
             last = self.crew.agreed(first if session.interrupt.requested else last)
             if last == first:
                 return
@@ -333,7 +341,8 @@ class ChainRun(Run):
             seconds = time.perf_counter() - begun
             self.task.check_reads()
             session.display.advance(phase, (last - first) * chains, float(np.mean(rates)))
-            size = stretches.next_size(last - first, seconds, self.capacity)
+            self.acceptance = np.array(rates)
+            self.size = stretches.next_size(last - first, seconds, self.capacity)
             first = last
             yield last
 

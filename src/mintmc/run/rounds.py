@@ -85,6 +85,7 @@ class RoundRun(Run):
         self.rows = self.reader.rows(0, self.largest)
         self.made = [0] * rungs
         self.rounds_done = self.drawn = self.taken = 0
+        self.acceptance = np.full(chains, np.nan)
         self.warmup_touched = np.zeros((rungs, chains))
         self.totals = RungTotals(rungs, chains, kernels[0].statistics)
         self.landmarks = Landmarks(task, rungs, reference)
@@ -94,6 +95,16 @@ class RoundRun(Run):
     def lanes(self) -> int:
         """What can run at once."""
         return self.task.chains * len(self.ladder)
+
+    @property
+    def to_warm(self) -> int:
+        """How many there are."""
+        return len(self.warmup_rounds)
+
+    @property
+    def waiting(self) -> np.ndarray:
+        """Draws that were made and not yet taken."""
+        return self.kept.theta[:, : self.drawn - self.taken]
 
     @property
     def warmed(self) -> int:
@@ -162,13 +173,13 @@ class RoundRun(Run):
             for k in range(len(self.ladder)):
                 self._settle(k)
 
-    def collect(self, session: Session) -> Iterator[None]:
-        """Make the draws."""
+    def collect(self, session: Session, end: int) -> Iterator[None]:
+        """Make draws until there are ``end``."""
         cost = self.costs.of_draws(self.task.draws - self.drawn) * self.task.chains
         phase = session.display.phase("draws", self.task.draws * self.lanes, self.drawn * self.lanes, cost=cost)
         before = len(self.warmup_rounds)
-        while self.drawn < self.task.draws and not session.interrupt.requested:
-            limit = min(self.task.draws, self.taken + self.kept.room)
+        while self.drawn < end and not session.interrupt.requested:
+            limit = min(end, self.taken + self.kept.room)
             r = draw_round(before, len(self.ladder), self.round_length, self.drawn, limit)
             self._run(r, session, phase)
             self.drawn = r.last
@@ -273,7 +284,7 @@ class RoundRun(Run):
         self.warmup_touched[k, chain] += count.total(totals.touched)
         if self.is_exact(k):
             self.landmarks.at(k, chain, state.point.density, state.point.theta)
-        rate = float(count.rate_total(totals.acceptance)) / (r.last - r.first)
+        self.acceptance[chain] = rate = float(count.rate_total(totals.acceptance)) / (r.last - r.first)
         return rate, (r.last - r.first) * self.costs.of_step(k)
 
     def _draw(self, k: int, chain: int, r: Round) -> tuple[float, float]:
@@ -296,7 +307,10 @@ class RoundRun(Run):
             self.warmup_touched[k, chain] += touched.sum()
         if self.is_exact(k):
             self.landmarks.lower(k, chain, values["energy_above"], theta)
-        return float(np.mean(values["acceptance_rate"])), made * self.costs.of_draw(k)
+        rate = float(np.mean(values["acceptance_rate"]))
+        if k == r.drawing[0]:
+            self.acceptance[chain] = rate
+        return rate, made * self.costs.of_draw(k)
 
     def _keep(self, k: int, chain: int, r: Round, theta: np.ndarray, values: Any, touched: np.ndarray) -> None:
         """What is to be recorded of a rung's draws."""
