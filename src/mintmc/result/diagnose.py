@@ -17,7 +17,7 @@ from mintmc.result.diagnosis import MAX_HEATING, MAX_NOISE, MAX_RHAT, MIN_ESS_PE
 from mintmc.result.ladder_diagnosis import ladder_numbers, ladder_warnings, mode_numbers, mode_warnings
 from mintmc.result.law import law_numbers, law_warnings
 from mintmc.result.leap_diagnosis import leap_notes, leap_numbers, leap_warnings
-from mintmc.result.mixing import ess_bulk, ess_tail, rhat
+from mintmc.result.mixing import mixing
 from mintmc.result.reading import (
     draws_group,
     moved_group,
@@ -120,11 +120,11 @@ def _moves(tree: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _mixing(tree: Any, judged: Any) -> dict[str, float]:
-    draws = stacked(judged)
+    found = mixing(stacked(judged))
     touched = _total(tree["sample_stats"]["data_touched"]) + sum(tree.attrs["data_touched_setup"])
-    bulk, tail = float(np.min(ess_bulk(draws))), float(np.min(ess_tail(draws)))
+    bulk, tail = float(np.min(found.ess_bulk)), float(np.min(found.ess_tail))
     # A parameter that never changed has no R-hat: NaN says so.
-    agreement = {"rhat": float(np.max(rhat(draws)))} if judged.sizes["chain"] > 1 else {}
+    agreement = {"rhat": float(np.max(found.rhat))} if judged.sizes["chain"] > 1 else {}
     per_million = bulk / touched * 1e6 if touched else np.nan
     return {**agreement, "ess_bulk": bulk, "ess_tail": tail, "ess_per_million": per_million}
 

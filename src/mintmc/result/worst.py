@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mintmc.result.mixing import ess_bulk, ess_tail, rhat
+from mintmc.result.mixing import mixing
 from mintmc.result.reading import draws_group, thinned
 
 if TYPE_CHECKING:
@@ -34,9 +34,7 @@ def worst(tree: Any, most: int, names: Sequence[str] | None = None) -> pandas.Da
     columns = {
         "mean": draws.mean(axis=(0, 1)),
         "sd": draws.std(axis=(0, 1), ddof=1),
-        "ess_bulk": ess_bulk(draws),
-        "ess_tail": ess_tail(draws),
-        "r_hat": rhat(draws),
+        **dict(zip(("ess_bulk", "ess_tail", "r_hat"), mixing(draws), strict=True)),
     }
     table = DataFrame(columns, index=list(labels(dataset)))
     chosen = table.iloc[np.argsort(table["ess_bulk"].to_numpy(), kind="stable")[:most]]
