@@ -156,8 +156,8 @@ RIVALS = {
     "Leaps": mintmc.Leaps(),
 }
 EFFECTIVE = 400
-MOST_EVALUATIONS = 2e10
-"""Of a row's log-likelihood: about ten minutes; what would take more is far from the best."""
+MOST_EVALUATIONS = 2e9
+"""Of a row's log-likelihood, in a run: what would take more is far from the best."""
 
 
 def seconds_to_enough(posterior, sampler, init, of, exact):
