@@ -58,9 +58,8 @@ def show(run: Callable[[], Any], out: Path, file: Path, wants_json: bool) -> Non
         raise typer.Exit(130)
     found = judging.diagnose(tree)
     if wants_json:
-        table = _quietly_made(tree)
         about = {"out": str(out), "draws": tree[draws_group(tree)].sizes["draw"], "stopped": tree.attrs.get("stopped")}
-        typer.echo(as_json({**about, "temperature": tree.attrs["temperature"], **verdict(found), "table": rows(table)}))
+        typer.echo(as_json({**about, "temperature": tree.attrs["temperature"], **verdict(found), "table": rows(_table(tree)[0])}))
         return
     typer.echo(table_of(tree, out))
     typer.echo(str(found))
@@ -72,17 +71,21 @@ def show(run: Callable[[], Any], out: Path, file: Path, wants_json: bool) -> Non
 def table_of(tree: Any, out: Path) -> str:
     """The table of a run; of many parameters only those that mix worst."""
     above = f"{said(tree)}:\n" if is_tempered(tree) else ""
+    table, is_summary = _table(tree)
+    if is_summary:
+        return f"{above}{table.to_string()}"
+    head = f"The {_WORST} of {len(table):,} parameters that mix worst (mintmc summary {out} shows all):"
+    return f"{above}{head}\n{table.head(_WORST).to_string()}"
+
+
+def _table(tree: Any) -> tuple[Any, bool]:
+    """All parameters, the worst first if they are many; whether the table is that of ``summary``, which takes long."""
     count = parameters(tree)
-    if count <= _MOST_ROWS:
-        return f"{above}{_quietly_made(tree).to_string()}"
-    head = f"The {_WORST} of {count:,} parameters that mix worst (mintmc summary {out} shows all):"
-    return f"{above}{head}\n{worst(tree, _WORST).to_string()}"
-
-
-def _quietly_made(tree: Any) -> Any:
+    if count > _MOST_ROWS:
+        return worst(tree, count), False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TemperedDraws)  # the line above the table says so
-        return summary(tree)
+        return summary(tree), True
 
 
 def verdict(found: Any) -> dict[str, Any]:

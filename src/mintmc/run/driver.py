@@ -72,7 +72,9 @@ class Driver:
         task, run, clock = self.task, self.run, self.clock
         with self.display, Interrupt() as interrupt, workers(cores(run.lanes)) as pool:
             session = Session(pool, self.display, interrupt)
-            pool.submit(import_module, "arviz_base")  # which trees are made by: it takes as long as many a save
+            # What trees are made by, and what looks need: to import it takes as long as many a save.
+            for name in ("arviz_base", *self.stops.needs):
+                pool.submit(import_module, name)
             run.compile(session, self.keeper.room(task.draws, task.chains, task.target.dim))
             self._restore()
             task.crew.meet("restored")

@@ -80,7 +80,8 @@ def sample(
     sampler = found.sampler
     task = _shared(_task(posterior, sampler, init, chains, seed, draws, warmup, thin), sampler, out)
     task = replace(task, settled_rows=found.rows_read, settled=found.said)
-    check_names(until, jax.eval_shape(task.target.presented.values, task.example))
+    if until is not None:
+        check_names(until, jax.eval_shape(task.target.presented.values, task.example))
     record = {} if out is None and jax.process_count() == 1 else _record(task, sampler, init, chains)
     if jax.process_count() > 1:
         agree({**record, "draws": draws, "out": out and out.name})

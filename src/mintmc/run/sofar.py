@@ -17,7 +17,7 @@ from mintmc.run.protocol import Run
 from mintmc.store.run_store import open_run
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SoFar:
     """What is known of a run after a stretch of it. ``ess`` and ``rhat`` are computed when they are asked for.
 
@@ -38,7 +38,7 @@ class SoFar:
     """Mean acceptance rate of each chain in the stretch; on a ladder, of the coldest rung that moved."""
     seconds: float
     """That the run has taken, earlier sessions included."""
-    look: Callable[[], np.ndarray] = field(repr=False, compare=False)
+    look: Callable[[], np.ndarray] = field(repr=False)
     """The draws that are judged, (chain, draw, parameter), as the flat vectors that chains move."""
 
     @cached_property

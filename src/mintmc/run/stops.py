@@ -34,6 +34,11 @@ class Stops:
         """For the store: what was asked for, and what has ended the run."""
         return {"goal": encode(self.goal), "stopped": self.said, "is_reached": self.is_reached}
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What is imported when it first looks."""
+        return () if self.goal is None else ("scipy.fft", "scipy.special")
+
     def next_end(self, drawn: int, draws: int) -> int:
         """How many draws to make before the next look."""
         return draws if self.goal is None else min(draws, next_look(drawn))
@@ -54,7 +59,7 @@ class Stops:
             return False
         told = so_far()
         answer = self.callback(told)
-        if isinstance(answer, (bool, np.bool_)) and not answer:
+        if isinstance(answer, (bool, np.bool_)) and not answer and told.drawn < told.draws:
             self.said = f"stopped early: by callback ({told.drawn:,} of {told.draws:,} draws a chain)"
             return True
         return False

@@ -118,7 +118,7 @@ def check_goal(goal: Any, chains: int) -> None:
 
 def check_names(goal: Any, known: Mapping[str, Any]) -> None:
     """Refuse a goal for parameters that there are not."""
-    for name in (goal and goal.var_names) or ():
+    for name in goal.var_names or ():
         if name not in known:
             raise ValueError(f"until must have var_names among {', '.join(sorted(known))}, got {goal}")
 
