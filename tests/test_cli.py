@@ -77,7 +77,7 @@ def test_every_public_name_is_there_for_people_and_for_checkers_of_types():
     assert all(getattr(mintmc, name) is not None for name in mintmc.__all__)
     assert set(mintmc.__all__) <= set(dir(mintmc))
     with pytest.raises(AttributeError, match="module 'mintmc' has no attribute 'mimt'"):
-        mintmc.mimt
+        mintmc.mimt  # noqa: B018
 
 
 MODEL = """
@@ -244,7 +244,9 @@ def test_an_interruption_is_known_by_what_it_is(model, tmp_path, monkeypatch, ru
     out = tmp_path / "run.zarr"
     result = invoke("sample", model, "--sampler", "mint", "--batch-size", 10, "--alpha", 0.5, "--out", out)
     assert result.exit_code == code
-    expected = f"interrupted; to go on: mintmc resume {out} {model}\n" if code else f"a table\na verdict\ndraws: {out}\n"
+    expected = (
+        f"interrupted; to go on: mintmc resume {out} {model}\n" if code else f"a table\na verdict\ndraws: {out}\n"
+    )
     assert result.output == expected
 
 

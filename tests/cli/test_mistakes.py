@@ -7,6 +7,7 @@ from mintmc.cli import app
 from mintmc.store.lock import locked
 from mintmc.store.run_store import open_run
 
+
 def refused(*arguments):
     """The one line that a mistake ends in."""
     result = CliRunner().invoke(app, list(map(str, arguments)))
@@ -36,7 +37,10 @@ def test_a_wrong_option(command, here):
         (["diagnose", "none.zarr"], "got none.zarr: nothing there"),
         (["plot", "none.zarr"], "got none.zarr: nothing there"),
         (["diagnose", "run.zarr", "--variables", "men"], "--variables must be among mean, got men; did you mean mean?"),
-        (["sample", "model.py", "--out", "none/run.zarr"], "--out must be in a folder that is there, got none/run.zarr"),
+        (
+            ["sample", "model.py", "--out", "none/run.zarr"],
+            "--out must be in a folder that is there, got none/run.zarr",
+        ),
         (["plot", "run.zarr", "--out", "none/a.png"], "--out must be in a folder that is there, got none/a.png"),
         (["plan", "model.py", "--plot", "none/a.png"], "--plot must be in a folder that is there, got none/a.png"),
         (["plot", "run.zarr", "--out", "a.word"], "word"),

@@ -49,8 +49,8 @@ def test_json_and_nothing_else(tmp_path):
         assert found["numbers"]["ess_bulk"] == pytest.approx(verdict.numbers["ess_bulk"])
     assert (found["draws"], found["out"], found["stopped"]) == (150, "run.zarr", None)
     table = mintmc.summary(tree)
-    for found in (found, json.loads(output_of("summary", "run.zarr", "--json"))):
-        assert found["table"]["mean"]["ess_bulk"] == table.loc["mean", "ess_bulk"]
+    for shown in (found, json.loads(output_of("summary", "run.zarr", "--json"))):
+        assert shown["table"]["mean"]["ess_bulk"] == table.loc["mean", "ess_bulk"]
 
 
 @pytest.mark.slow
@@ -73,7 +73,9 @@ def test_settings_from_a_file_which_the_command_line_overrides(tmp_path):
         "progress = false\naudit = false\n"
     )
     out = tmp_path / "run.zarr"
-    output_of("sample", "model.py", "--settings", tmp_path / "run.toml", "--draws", 60, "--step-size", 0.3, "--out", out)
+    output_of(
+        "sample", "model.py", "--settings", tmp_path / "run.toml", "--draws", 60, "--step-size", 0.3, "--out", out
+    )
     tree = open_run(out)
     assert tree.tempered_posterior.sizes["draw"] == 60
     assert json.loads(tree.attrs["sampler_settings"])["proposal"]["step_size"] == 0.3

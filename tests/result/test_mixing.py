@@ -72,7 +72,7 @@ def tree():
 
 def test_the_worst_come_first(tree):
     table = worst(tree, 2)
-    assert list(table.index)[0] == "b[1]"
+    assert table.index[0] == "b[1]"
     assert len(table) == 2
     assert table.loc["b[1]", "r_hat"] > 1.5
     assert list(labels(tree.posterior.to_dataset())) == ["a", "b[0]", "b[1]"]

@@ -1,5 +1,7 @@
 """A run that stops when it is good enough makes the same draws, whatever happens to it."""
 
+from itertools import pairwise
+
 import pytest
 
 import mintmc
@@ -32,7 +34,7 @@ def ess_after(tree, draws):
 def test_looks_grow_by_a_quarter():
     looks = [draws for draws in range(2000) if is_look(draws)]
     assert looks[:4] == [100, 125, 156, 195]
-    assert all(next_look(a) == b for a, b in zip(looks, looks[1:], strict=False))
+    assert all(next_look(a) == b for a, b in pairwise(looks))
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
@@ -75,7 +77,7 @@ def test_the_number_of_draws_does_not_depend_on_stretches(monkeypatch):
     assert_same(run(), tree)
 
 
-class Crash(Exception):
+class CrashError(Exception):
     """The power is cut."""
 
 
@@ -88,9 +90,9 @@ def test_a_run_that_was_cut_off_stops_where_it_would_have(name, tmp_path, monkey
 
         def crash(so_far, last=last):
             if so_far.drawn >= last:
-                raise Crash
+                raise CrashError
 
-        with pytest.raises(Crash):
+        with pytest.raises(CrashError):
             run(name, out=path, callback=crash)
     assert_same(mintmc.resume(path, density(), progress=False), tree)
 

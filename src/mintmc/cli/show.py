@@ -59,7 +59,11 @@ def show(run: Callable[[], Any], out: Path, file: Path, wants_json: bool) -> Non
     found = judging.diagnose(tree)
     if wants_json:
         about = {"out": str(out), "draws": tree[draws_group(tree)].sizes["draw"], "stopped": tree.attrs.get("stopped")}
-        typer.echo(as_json({**about, "temperature": tree.attrs["temperature"], **verdict(found), "table": rows(_table(tree)[0])}))
+        typer.echo(
+            as_json(
+                {**about, "temperature": tree.attrs["temperature"], **verdict(found), "table": rows(_table(tree)[0])}
+            )
+        )
         return
     typer.echo(table_of(tree, out))
     typer.echo(str(found))

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 _FEWEST = 4
-_TAIL = (0.055, 0.945)
-"""ArviZ's: the ends of an interval of 89%."""
+_TAIL = (1 - 0.89, 0.89)
+"""ArviZ's quantiles."""
 _AT_A_TIME = 2**19
 """Numbers that are worked on at once: few enough for a cache."""
 
@@ -62,7 +62,7 @@ def rhat(draws: np.ndarray) -> np.ndarray:
 
 
 def _in_parts(draws: np.ndarray, results: int, function: Callable[[np.ndarray], list[np.ndarray]]) -> np.ndarray:
-    """A function of arrays (parameter, chain, draw), some parameters at a time, of those that are numbers throughout."""
+    """A function of arrays (parameter, chain, draw), some at a time, of parameters that are numbers throughout."""
     chains, count, parameters = draws.shape
     found = np.full((results, parameters), np.nan)
     if count < _FEWEST:
