@@ -21,7 +21,7 @@ from mintmc.kernels.equi_energy import EquiEnergyKernel, Rung
 from mintmc.ladder.ladder import Ladder
 from mintmc.ladder.reference import Reference
 from mintmc.run import adapt
-from mintmc.run.chains import LaneState
+from mintmc.run.chain_programs import LaneState
 from mintmc.run.draws import Part
 from mintmc.run.keys import Purpose, ints
 from mintmc.run.protocol import Run, Session, Standing
