@@ -17,6 +17,7 @@ from mintmc.energy import Tempered
 from mintmc.kernels.schedule import Polynomial
 from mintmc.kernels.sgld import SGLDKernel
 from mintmc.samplers.stochastic_gradient import SGLD
+from mistakes import each_refused
 from stochastic import GAUSS, N, X, gradient_noise, kernel_of, positions, run, theta_of, tied_means, twin_of
 from truth import LIMIT, distance, distance_of_means, gaussian_log_likelihood
 
@@ -292,9 +293,4 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-@pytest.mark.usefixtures("no_compiler")
-def test_mistake_is_refused(name):
-    call, error, message = MISTAKES[name]
-    with pytest.raises(error, match=message):
-        call()
+test_mistake_is_refused = each_refused(MISTAKES)
