@@ -38,6 +38,11 @@ class ChainRecord:
             if each.kept == "total":
                 self.totals[each.name] = np.zeros((chains, *shape))
 
+    def count_rows(self, kernel: Kernel) -> None:
+        """Draws are made by another kernel from now on, whose batches have another size."""
+        if kernel.touched is not None:
+            self.kept.statistics["data_touched"][:] = kernel.touched * self.task.thin
+
     @property
     def end(self) -> int:
         """The first draw that there is no room for."""

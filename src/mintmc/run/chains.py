@@ -127,7 +127,9 @@ class ChainRun(Run):
             given = self.crew.given((state, adaptation, self.task.key(Purpose.warmup, chain), *ints(first, last)))
             state, adaptation, totals = self.crew.taken(self.warm_program(*given, self._supplied(chain)))
             accepted = count.rate_total(totals.acceptance)
-            self.warmup_totals[chain] += accepted, count.total(totals.touched)
+            # Batches may grow half-way: every step counts by the kernel that made it.
+            touched = count.total(totals.touched) + (self.kernel.touched or 0) * (last - first)
+            self.warmup_totals[chain] += accepted, touched
             self.states[chain] = LaneState(state, adaptation, tuning)
             self.record.note(chain, state)
             return float(accepted) / (last - first)
@@ -165,6 +167,7 @@ class ChainRun(Run):
         if self.centres is not None and self.centres.kernel is not self.kernel:
             self._prepare(self.centres.kernel)
             self._compile(pool)
+            self.record.count_rows(self.kernel)
 
     def collect(self, session: Session) -> Iterator[None]:
         """Make the draws."""
@@ -213,8 +216,7 @@ class ChainRun(Run):
     def facts(self) -> dict[str, Any]:
         """What else the tree should know."""
         tunings = [s.tuning for s in self.states]
-        steps = (self.kernel.touched or 0) * self.task.warmup
-        setup = self.kernel.init_touched + np.array(self.setup_touched) + steps + self.warmup_totals[:, 1]
+        setup = self.kernel.init_touched + np.array(self.setup_touched) + self.warmup_totals[:, 1]
         setup[0] += 0 if self.centres is None else self.centres.rows_read
         return {
             "step_size": [np.asarray(t.step_size).tolist() for t in tunings if t is not None],
