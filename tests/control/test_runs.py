@@ -88,7 +88,8 @@ def test_every_step_counts_the_rows_of_its_own_batch(monkeypatch):
     # On 1,000 rows a variance x gives noise 0.1 on batches of 1e6 x / (0.1 + 1e3 x): 147 and 400, rounded up.
     found = iter([Residuals(1.7e-5, 0.0, 0.0, 1000), Residuals(6.6e-5, 0.0, 0.0, 1000)])
     monkeypatch.setattr("mintmc.samplers.centred.measure", lambda *args: next(found))
-    posterior = mintmc.Posterior(lambda theta, x: -0.5 * (x - theta[0]) *** 2, x)
+    x = np.random.default_rng(0).normal(size=1000).astype(np.float32)
+    posterior = mintmc.Posterior(lambda theta, x: -0.5 * (x - theta[0]) ** 2, x)
     settings = {"init": np.zeros(1), "draws": 40, "warmup": 100, "chains": 2, "progress": False}
     tree = mintmc.sample(posterior, SAMPLER, **settings)
     assert tree.attrs["batch_size"] == 400
