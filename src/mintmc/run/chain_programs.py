@@ -35,14 +35,14 @@ class ChainPrograms:
     ----------
     task, kernel
         What was asked for, and one step.
-    reader, capacity
+    reader, most_draws
         Where batches come from, and the draws that one call records at most.
     """
 
-    def __init__(self, task: Task, kernel: Kernel, reader: RowReader, capacity: int):
+    def __init__(self, task: Task, kernel: Kernel, reader: RowReader, most_draws: int):
         self.task, self.kernel = task, kernel
         batches = reader.batching(kernel.batches)
-        self.programs = Programs(kernel, batches, task.thin, capacity, task.warmup, task.target.dim)
+        self.programs = Programs(kernel, batches, task.thin, most_draws, task.warmup, task.target.dim)
 
     def begin(self, key: Array, theta: Array, supplied: Any, laplace: Laplace | None = None) -> LaneState:
         """A chain at its first state; ``supplied`` is what its steps read."""

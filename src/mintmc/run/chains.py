@@ -67,7 +67,7 @@ class ChainRun(Run):
         self.task, self.crew, self.centres = task, task.crew, centres
         self.record = ChainRecord(task, watcher)
         self.about = about or f"T = {float(kernel.temperatures):.4g}"
-        self.name, self.capacity = name, stretches.record_capacity(task.target.dim)
+        self.name, self.most_draws = name, stretches.most_draws_of(task.target.dim)
         posterior = task.target.posterior
         self.reader = RowReader(posterior.data, batching, task.seed, posterior.beside)
         self._prepare(kernel)
@@ -78,8 +78,8 @@ class ChainRun(Run):
     def _prepare(self, kernel: Kernel) -> None:
         """The programs of a kernel, and the rows that its batches are drawn from."""
         self.kernel = kernel
-        self.stretches = stretches.Stretches(self.task, self.reader, kernel.batches, self.capacity)
-        self.programs = ChainPrograms(self.task, kernel, self.reader, self.capacity)
+        self.stretches = stretches.Stretches(self.task, self.reader, kernel.batches, self.most_draws)
+        self.programs = ChainPrograms(self.task, kernel, self.reader, self.most_draws)
 
     @property
     def lanes(self) -> int:

@@ -69,7 +69,7 @@ class LeapRun(ChainRun):
     def _fit(self, session: Session) -> None:
         """A chain in every mode; the chains of the run go on from where these end."""
         survey, task = self.centres, self.task
-        steps, draws = survey.pilot_steps(task.warmup, self.capacity)
+        steps, draws = survey.pilot_steps(task.warmup, self.most_draws)
         phase = session.display.phase("fitting", survey.known * (steps + draws))
 
         def one(mode: int) -> tuple[LaneState, np.ndarray] | None:
@@ -107,7 +107,7 @@ class LeapRun(ChainRun):
     def _refine(self, session: Session) -> Iterator[None]:
         """Rounds of draws with leaps, each followed by better fits; then what the fits tell of the evidence."""
         survey, task = self.centres, self.task
-        draws = min(task.warmup, self.capacity)
+        draws = min(task.warmup, self.most_draws)
         rounds = ROUNDS if survey.known > 1 else 0
         phase = session.display.phase("refining", rounds * draws * task.chains)
         while survey.rounds < rounds:

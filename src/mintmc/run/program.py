@@ -43,7 +43,7 @@ class Programs:
     ----------
     kernel, batching
         One step, and how its batches are drawn.
-    thin, capacity
+    thin, most_draws
         Steps of a draw, and draws that one call records at most.
     warmup
         Steps of warm-up.
@@ -54,7 +54,7 @@ class Programs:
     kernel: Kernel
     batching: Batching
     thin: int
-    capacity: int
+    most_draws: int
     warmup: int
     dim: int
 
@@ -63,7 +63,7 @@ class Programs:
         depends: dict[str, tuple[Any, ...]] = {
             "init": (),
             "warm": (self._block, self.warmup),
-            "draw": (self._block, self._together, self.thin, self.capacity),
+            "draw": (self._block, self._together, self.thin, self.most_draws),
         }
         return program, identity((self.kernel, self.batching, *depends[program]))
 
@@ -122,7 +122,7 @@ class Programs:
             return statistics.packed(declared, self.kernel.position(after), info)
 
         shapes = jax.eval_shape(example)
-        empty = jax.tree.map(lambda leaf: jnp.zeros((self.capacity, *leaf.shape), leaf.dtype), shapes)
+        empty = jax.tree.map(lambda leaf: jnp.zeros((self.most_draws, *leaf.shape), leaf.dtype), shapes)
         of_block = partial(self._randomness, key, with_rows=together == thin)
         result: tuple[Any, Info] = _loop(of_block, first, last, self._block, thin, body, (state, empty))
         return result

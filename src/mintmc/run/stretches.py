@@ -21,15 +21,15 @@ FIRST = 16
 """Draws of the first stretch."""
 
 
-def record_capacity(dim: int) -> int:
+def most_draws_of(dim: int) -> int:
     """Draws that one stretch records at most."""
     return max(64, min(2**16, 2**21 // (dim + 8)))
 
 
-def next_size(size: int, seconds: float, capacity: int) -> int:
+def next_size(size: int, seconds: float, most_draws: int) -> int:
     """Draws of the next stretch, from what the last one took."""
     fitting = int(size * _SECONDS / max(seconds, 1e-6))
-    return max(1, min(capacity, 8 * size, fitting))
+    return max(1, min(most_draws, 8 * size, fitting))
 
 
 class Stretches:
@@ -39,12 +39,12 @@ class Stretches:
     ----------
     task, reader, batches
         What was asked for, where rows are, and the batches that a step reads.
-    capacity
+    most_draws
         Draws that one stretch records at most.
     """
 
-    def __init__(self, task: Task, reader: RowReader, batches: Mapping[str, int], capacity: int):
-        self.task, self.reader, self.capacity = task, reader, capacity
+    def __init__(self, task: Task, reader: RowReader, batches: Mapping[str, int], most_draws: int):
+        self.task, self.reader, self.most_draws = task, reader, most_draws
         self.largest = max((size for role, size in batches.items() if role != "all"), default=0)
         self.steps = reader.steps_per_shuffle(batches)  # between two shuffles
         self.epoch = -1
@@ -76,7 +76,7 @@ class Stretches:
             seconds = time.perf_counter() - begun
             self.task.check_reads()
             session.display.advance(phase, (last - first) * chains, float(np.mean(rates)))
-            size = next_size(last - first, seconds, self.capacity)
+            size = next_size(last - first, seconds, self.most_draws)
             first = last
             yield last
 
