@@ -12,6 +12,8 @@ from mintmc import check
 from mintmc.control import Expansion, Laplace, Taylor, expand, laplace
 from mintmc.energy import Tempered
 from mintmc.modes.find import Mode, mode_of
+from mintmc.modes.tails import slowest_fall
+from mintmc.proposals import Proposal
 from mintmc.run.task import Task
 
 FAR = 10.0
@@ -37,12 +39,16 @@ class CentreSearch:
         What was asked for, and what the chains sample.
     control
         The expansion that was asked for; None if only the shape of the mode is.
+    proposal
+        Of the chains; one that draws from the Laplace approximation must know how heavy the tails are beside it.
     """
 
-    def __init__(self, task: Task, target: Tempered, control: Taylor | None):
+    def __init__(self, task: Task, target: Tempered, control: Taylor | None, proposal: Proposal | None):
         self.task, self.target, self.control = task, target, control
+        self.is_around = proposal is not None and proposal.is_around
         self.rows_read, self.passes = 0, 0.0
         self.gradient = float("nan")  # at the centres, in standard deviations: the largest
+        self.fall = float("nan")  # away from them, over that of the Laplace approximation: the slowest
         self.not_found = 0
 
     def find(self) -> list[Centre]:
@@ -88,7 +94,11 @@ class CentreSearch:
             expansion = jax.block_until_ready(program(at, task.target.posterior.rows))
             task.check_reads()
             self.rows_read += task.target.n
-        return Centre(expansion, None if expansion.hessian is None else laplace(target, expansion, is_peak))
+        normal = None if expansion.hessian is None else laplace(target, expansion, is_peak)
+        if normal is not None and is_peak and self.is_around:
+            fall, rows_read = slowest_fall(task.target, target, normal, task.seed)
+            self.fall, self.rows_read = float(np.fmin(self.fall, fall)), self.rows_read + rows_read
+        return Centre(expansion, normal)
 
     def _given(self, at: Array) -> Centre:
         """The centre that the user gave, if it is near a mode."""

@@ -51,7 +51,7 @@ class Centred(Centres):
         self.is_open, self.batch_size = self.is_controlled and plan.batch_size is None, plan.batch_size
         self.recentred = 0
         self.noise: Residuals | None = None
-        self.search = CentreSearch(task, plan.target, plan.control)
+        self.search = CentreSearch(task, plan.target, plan.control, plan.proposal)
         self.of_chain = self.search.find()
         self.task = self._begun(task)
         if self.is_open:
@@ -104,6 +104,8 @@ class Centred(Centres):
             "recentred_chains": self.recentred,
             "modes_not_found": self.search.not_found,
         }
+        if not np.isnan(self.search.fall):
+            facts["slowest_fall"] = self.search.fall
         if self.is_open or self.batch_size != n:
             facts["batch_size"] = self.batch_size
         if self.noise is not None:
@@ -131,11 +133,13 @@ class Centred(Centres):
 
     def checkpoint(self) -> Any:
         """What a run must find again."""
-        return np.array([self.batch_size or 0, self.recentred, self.rows_read]), self.of_chain
+        numbers = np.array([self.batch_size or 0, self.recentred, self.rows_read])
+        return numbers, np.array([self.search.fall]), self.of_chain
 
     def restore(self, checkpoint: Any) -> None:
         """Go on with the centres of a checkpoint, and with batches of its size."""
-        numbers, self.of_chain = checkpoint
+        numbers, falls, self.of_chain = checkpoint
+        self.search.fall = float(falls[0])
         size, self.recentred, self.search.rows_read = (int(number) for number in numbers)
         if self.is_open:
             self.batch_size = size

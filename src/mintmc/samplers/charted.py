@@ -28,7 +28,7 @@ class Charted(Centres):
 
     def __init__(self, task: Task, plan: Plan):
         self.task, self.target = task, plan.target
-        self.search = CentreSearch(task, plan.target, plan.control)
+        self.search = CentreSearch(task, plan.target, plan.control, plan.proposal)
         self.modes = self._distinct(self.search.find())
         charts: Any = self._joined()  # which serves wherever one expansion does
         self.of_chain = [Centre(charts, None)] * task.chains
