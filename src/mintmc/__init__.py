@@ -26,6 +26,7 @@ from mintmc.result.pointwise import add_log_likelihood, add_posterior_predictive
 from mintmc.result.predict import predict
 from mintmc.result.summary import summary
 from mintmc.result.tempered import TemperedDraws
+from mintmc.result.weighted import weighted_draws
 from mintmc.run.initial import PerChain
 from mintmc.run.sample import resume
 from mintmc.samplers import (
@@ -116,4 +117,5 @@ __all__ = [
     "sample",
     "summary",
     "tune_ladder",
+    "weighted_draws",
 ]

@@ -59,6 +59,8 @@ class ChainRun(Run):
         Data that were read before the chains began.
     centres
         Around which each chain knows the target; None if nothing is known.
+    width
+        Numbers that a draw holds, about; None if they are those of the parameters.
     """
 
     def __init__(
@@ -72,10 +74,12 @@ class ChainRun(Run):
         about: str | None = None,
         setup_touched: int = 0,
         centres: Centres | None = None,
+        width: int | None = None,
     ):
         self.task, self.crew, self.watcher, self.centres = task, task.crew, watcher, centres
         self.about = about or f"T = {float(kernel.temperatures):.4g}"
-        self.name, self.capacity = name, stretches.record_capacity(task.target.dim)
+        self.name, self.width = name, width or task.target.dim
+        self.capacity = stretches.record_capacity(self.width)
         posterior = task.target.posterior
         self.reader = RowReader(posterior.data, batching, task.seed, posterior.beside)
         self._prepare(kernel)

@@ -20,7 +20,7 @@ from mintmc.data import PASSES_PER_SHUFFLE, RowReader, Supplied
 from mintmc.kernels.equi_energy import EquiEnergyKernel, Rung
 from mintmc.ladder.ladder import Ladder
 from mintmc.ladder.reference import Reference
-from mintmc.result.ladder import LadderFacts, ladder_group
+from mintmc.result.ladder import LadderFacts, ladder_group, rungs_group
 from mintmc.run import adapt
 from mintmc.run.chains import LaneState
 from mintmc.run.draws import Draws, Part
@@ -52,6 +52,8 @@ class RoundRun(Run):
         Draws that feed the next rung, draws between two extensions of the rings, and steps of every rung for one draw.
     is_audited
         Whether moves on batches are to be compared with all data.
+    keeps_rungs
+        Whether the states of all rungs are kept, not only those of rung 0.
     """
 
     def __init__(
@@ -69,11 +71,13 @@ class RoundRun(Run):
         round_length: int,
         steps: Sequence[int],
         is_audited: bool,
+        keeps_rungs: bool = False,
     ):
         self.task, self.ladder, self.reference, self.rings = task, ladder, reference, rings
         self.kernels, self.places, self.steps = kernels, places, steps
         self.name, self.feed, self.round_length, self.is_audited = name, feed, round_length, is_audited
         n, rungs, chains = task.target.n, len(ladder), task.chains
+        self.keeps_rungs, self.width = keeps_rungs, task.target.dim * (rungs if keeps_rungs else 1)
         self.sizes = ladder.rows(n)
         self.warmup_rounds = warmup_rounds(rungs, task.warmup, feed, round_length)
         posterior = reference.target.posterior
@@ -138,6 +142,9 @@ class RoundRun(Run):
         self.kept = Draws.empty(len(chains), room, self.kernels[0].statistics, record, None)
         self.energy = np.full((len(self.ladder), len(chains), room), np.nan)
         self.touched = np.zeros((len(self.ladder), len(chains), room), np.int64)
+        if self.keeps_rungs:
+            theta = self.kept.theta
+            self.rung_theta = np.zeros((len(self.ladder), *theta.shape), theta.dtype)
 
     def warm_up(self, session: Session) -> Iterator[None]:
         """Start the rungs one after the other; each adapts its step size, then feeds the next."""
@@ -181,8 +188,11 @@ class RoundRun(Run):
         """The draws made since it was last asked."""
         first, self.taken = self.taken, self.drawn
         shown = tuple(each for each in self.kernels[0].statistics if each.kept == "draws")
-        energy = self.energy[:, :, : self.drawn - first]
-        return Part(first, self.kept.between(0, self.drawn - first), shown, {"ladder": self._ladder_group(energy)})
+        new = slice(self.drawn - first)
+        groups = {"ladder": self._ladder_group(self.energy[:, :, new])}
+        if self.keeps_rungs:
+            groups["rungs"] = rungs_group(self.task.target, self.rung_theta[:, :, new])
+        return Part(first, self.kept.between(0, self.drawn - first), shown, groups)
 
     def checkpoint(self) -> Any:
         """Everything that the rest of the run depends on, as a pytree of arrays."""
@@ -303,6 +313,8 @@ class RoundRun(Run):
         first, last = r.first - self.taken, r.last - self.taken
         self.energy[k, chain, first:last] = values["energy_above"]
         self.touched[k, chain, first:last] = touched
+        if self.keeps_rungs:
+            self.rung_theta[k, chain, first:last] = theta
         if k == 0:
             self.kept.write(chain, first, theta, values, self.kernels[0].statistics)
         if k == len(self.ladder) - 1:
