@@ -50,13 +50,12 @@ class WeightedDraws:
         return result
 
     def __str__(self) -> str:
-        of_rung_0 = self.weight.isel(rung=0).size
-        shares = ", ".join(
-            f"{share:.2f} at T = {t:.4g}" for share, t in zip(self.rung_share, self.temperature, strict=True)
-        )
+        rungs, alone = len(self.temperature), self.weight.isel(rung=0).size
+        parts = zip(self.rung_share, self.temperature, strict=True)
+        shares = ", ".join(f"{share:.2f} at T = {temperature:.4g}" for share, temperature in parts)
         return (
-            f"{self.weight.size:,} draws of {len(self.temperature)} rungs, worth {self.effective_size:,.0f} at T = 1 if "
-            f"they were independent (rung 0 alone has {of_rung_0:,})\n  weight by rung: {shares}"
+            f"{self.weight.size:,} draws of {rungs} rungs, worth {self.effective_size:,.0f} at T = 1 if they were "
+            f"independent (rung 0 alone has {alone:,})\n  weight by rung: {shares}"
         )
 
 
