@@ -49,6 +49,7 @@ from mintmc.samplers import (
 from mintmc.study.audit_rung import audit_rung
 from mintmc.study.choose import sample
 from mintmc.study.find_modes import find_modes
+from mintmc.study.late_starts import late_starts
 from mintmc.study.normality import normality
 from mintmc.study.plan import plan
 from mintmc.study.tune import tune_ladder
@@ -98,6 +99,7 @@ __all__ = [
     "from_numpyro",
     "from_pymc",
     "glm",
+    "late_starts",
     "log_evidence",
     "logistic_bound",
     "logistic_remainder",
