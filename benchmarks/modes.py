@@ -1,6 +1,6 @@
 """Many modes at T = 1: weights and evidence against exact answers, beside other ways to get them.
 
-    pip install dynesty
+    pip install 'mintmc[benchmarks]'      # dynesty
     python benchmarks/modes.py            # all rows, one process each
     python benchmarks/modes.py forty-2    # some of them
 
