@@ -94,6 +94,28 @@ def unequal(dim=10):
     return row
 
 
+def regional(modes=10, runs=5):
+    """Ten normals on a circle, standard deviations 0.5 to 1.5, equal weights: what a ladder says of the weights."""
+    angles = 2 * np.pi * np.arange(modes) / modes
+    at = 25 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    width = np.linspace(0.5, 1.5, modes)
+
+    def log_density(x):
+        return jax.nn.logsumexp(-0.5 * jnp.sum(((x - at) / width[:, None]) ** 2, axis=1) - 2 * jnp.log(width))
+
+    posterior = mintmc.Posterior.from_density(log_density)
+    ladder = mintmc.Ladder.geometric(hottest=300, rungs=8)
+    sampler = mintmc.EquiEnergy(ladder, keep_rungs=True, rings=mintmc.QuantileRings(2))
+    found = {"counting": [], "regional": []}
+    for seed in range(runs):
+        tree, _ = sampled(posterior, sampler, np.zeros(2), 4000, chains=2, warmup=1000, seed=seed)
+        for method, weights in found.items():
+            label = lambda x: ((x[..., None, :] - at) ** 2).sum(-1).argmin(-1)  # noqa: E731
+            weights.append(mintmc.mode_weights(tree, label=label, count=modes, method=method)["weight"].values)
+    variances = {method: [mintmc.relative_variance(each) for each in weights] for method, weights in found.items()}
+    return {"what": "EquiEnergy, ten modes: relative variance of the weights, exact 0, by run", **variances}
+
+
 def relabelled(n):
     """Three components, decided on 500 rows a move: six modes of equal weight."""
     rng = np.random.default_rng(0)
@@ -176,6 +198,7 @@ ROWS = {
     "forty-2": lambda: forty(2),
     "forty-50": lambda: forty(50),
     "unequal": unequal,
+    "regional": regional,
     "relabelled-1e4": lambda: relabelled(10_000),
     "relabelled-1e5": lambda: relabelled(100_000),
     "evidence": evidence,
