@@ -94,6 +94,7 @@ class ParallelTemperingKernel(Kernel):
     dtype: Any
     temper: str = "posterior"
     is_controlled: bool = False  # whether batches estimate only what the expansions in batch["control"] leave
+    keeps_rungs: bool = False  # whether the states of all rungs are recorded
 
     @property
     def rungs(self) -> int:
@@ -161,6 +162,8 @@ class ParallelTemperingKernel(Kernel):
             info["energy"] = jax.tree.map(lambda leaf: leaf[0], after.density)
         if self.touched is None:
             info["data_touched"] = self._data_touched(tried, local)
+        if self.keeps_rungs:
+            info["rung_theta"] = after.theta
         return after, info
 
     def move(self, randomness: metropolis.Randomness, state: State, batch: Batch, tuning: Tuning) -> tuple[State, Info]:
@@ -207,7 +210,8 @@ class ParallelTemperingKernel(Kernel):
     def statistics(self) -> tuple[Statistic, ...]:
         """Those of rung 0, and of all rungs."""
         varying = (DATA_TOUCHED,) if self.touched is None else ()
-        return (*DECIDED, *varying, *((ENERGY,) if self.exact else ()), *RUNGS)
+        states = (Statistic("rung_theta", ("rung", "parameter"), self.dtype, over="last", kept="state"),)
+        return (*DECIDED, *varying, *((ENERGY,) if self.exact else ()), *RUNGS, *(states if self.keeps_rungs else ()))
 
     @property
     def batches(self) -> dict[str, int]:

@@ -50,6 +50,8 @@ class ChainRun(Run):
         Data that were read before the chains began.
     centres
         Around which each chain knows the target; None if nothing is known.
+    width
+        Numbers that a draw holds, about; None if they are those of the parameters.
     """
 
     def __init__(
@@ -63,11 +65,13 @@ class ChainRun(Run):
         about: str | None = None,
         setup_touched: int = 0,
         centres: Centres | None = None,
+        width: int | None = None,
     ):
         self.task, self.crew, self.centres = task, task.crew, centres
         self.record = ChainRecord(task, watcher)
         self.about = about or f"T = {float(kernel.temperatures):.4g}"
-        self.name, self.most_draws = name, stretches.most_draws_of(task.target.dim)
+        self.name, self.width = name, width or task.target.dim
+        self.most_draws = stretches.most_draws_of(self.width)
         posterior = task.target.posterior
         self.reader = RowReader(posterior.data, batching, task.seed, posterior.beside)
         self._prepare(kernel)

@@ -184,7 +184,7 @@ def join_parts(out: str | Path, record: dict[str, Any]) -> None:
                 these, "chain", data_vars="minimal", coords="minimal", compat="override", join="override"
             )
             groups[name] = whole.assign_coords(chain=np.arange(whole.sizes["chain"])).load()
-            groups[name].attrs |= attributes if "draw" in whole.dims and name != "ladder" else {}
+            groups[name].attrs |= attributes if "draw" in whole.dims and name not in ("ladder", "rungs") else {}
             groups[name].attrs |= _ring_groups(parts) if name == "ladder" else {}
         store.append(xarray.DataTree.from_dict(groups))
         done = piece.stop

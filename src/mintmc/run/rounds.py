@@ -50,6 +50,8 @@ class RoundRun(Run):
         Draws that feed the next rung, draws between two extensions of the rings, and steps of every rung for one draw.
     is_audited
         Whether moves on batches are to be compared with all data.
+    keeps_rungs
+        Whether the states of all rungs are kept, not only those of rung 0.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class RoundRun(Run):
         round_length: int,
         steps: Sequence[int],
         is_audited: bool,
+        keeps_rungs: bool = False,
     ):
         self.task, self.ladder, self.reference, self.rings = task, ladder, reference, rings
         self.kernels, self.places, self.steps = kernels, places, steps
@@ -82,7 +85,8 @@ class RoundRun(Run):
         self.rows = self.reader.rows(0, self.largest)
         self.made = [0] * rungs
         self.rounds_done = self.drawn = 0
-        self.record = RungRecord(task, ladder, reference, kernels, steps)
+        self.width = task.target.dim * (rungs if keeps_rungs else 1)
+        self.record = RungRecord(task, ladder, reference, kernels, steps, keeps_rungs)
         self.costs = Costs([kernel.local(None).most_touched or 0 for kernel in kernels], [task.thin * k for k in steps])
 
     @property

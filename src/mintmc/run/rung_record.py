@@ -11,7 +11,7 @@ from mintmc import count
 from mintmc.kernels.equi_energy import EquiEnergyKernel
 from mintmc.ladder.ladder import Ladder
 from mintmc.ladder.reference import Reference
-from mintmc.result.ladder import LadderFacts, ladder_group
+from mintmc.result.ladder import LadderFacts, ladder_group, rungs_group
 from mintmc.run.draws import Draws, Part
 from mintmc.run.landmarks import Landmarks
 from mintmc.run.rung_rings import RungRings
@@ -29,6 +29,8 @@ class RungRecord:
         What was asked for, and what energies are counted from.
     kernels, steps
         One step of every rung, and how many make a draw.
+    keeps_rungs
+        Whether the states of all rungs are kept, not only those of rung 0.
     """
 
     def __init__(
@@ -38,9 +40,10 @@ class RungRecord:
         reference: Reference,
         kernels: Sequence[EquiEnergyKernel],
         steps: Sequence[int],
+        keeps_rungs: bool = False,
     ):
         self.task, self.ladder, self.reference, self.kernels, self.steps = task, ladder, reference, kernels, steps
-        rungs, chains = len(ladder), task.chains
+        rungs, chains, self.keeps_rungs = len(ladder), task.chains, keeps_rungs
         self.warmup_touched = np.zeros((rungs, chains))
         self.totals = RungTotals(rungs, chains, kernels[0].statistics)
         self.landmarks = Landmarks(task, rungs, reference)
@@ -60,6 +63,8 @@ class RungRecord:
         self.kept = Draws.empty(self.task.chains, room, self.kernels[0].statistics, record, None)
         self.energy = np.full(shape, np.nan)
         self.touched = np.zeros(shape, np.int64)
+        if self.keeps_rungs:
+            self.theta = np.zeros((len(self.ladder), *self.kept.theta.shape), self.kept.theta.dtype)
 
     @property
     def end(self) -> int:
@@ -85,6 +90,8 @@ class RungRecord:
         here = k, chain, slice(at, at + len(theta))
         self.energy[here] = values["energy_above"]
         self.touched[here] = touched
+        if self.keeps_rungs:
+            self.theta[here] = theta
         if k == 0:
             self.kept.write(chain, at, theta, values, self.kernels[0].statistics)
         if k == len(self.ladder) - 1:
@@ -100,8 +107,11 @@ class RungRecord:
         """The draws that were not yet taken, up to ``drawn``, and what happened on every rung."""
         first, self.first = self.first, drawn
         shown = tuple(each for each in self.kernels[0].statistics if each.kept == "draws")
-        group = self._group(self.energy[:, :, : drawn - first], rings)
-        return Part(first, self.kept.between(0, drawn - first), shown, {"ladder": group})
+        new = slice(drawn - first)
+        groups = {"ladder": self._group(self.energy[:, :, new], rings)}
+        if self.keeps_rungs:
+            groups["rungs"] = rungs_group(self.task.target, self.theta[:, :, new])
+        return Part(first, self.kept.between(0, drawn - first), shown, groups)
 
     def _group(self, energy: np.ndarray, rings: RungRings) -> Any:
         """What happened on every rung."""
