@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mintmc.result.predict import predict
     from mintmc.result.summary import summary
     from mintmc.result.tempered import TemperedDraws
+    from mintmc.result.weighted import weighted_draws
     from mintmc.run.initial import PerChain
     from mintmc.run.sample import resume
     from mintmc.run.sofar import SoFar
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from mintmc.study.audit_rung import audit_rung
     from mintmc.study.choose import sample
     from mintmc.study.find_modes import find_modes
+    from mintmc.study.late_starts import late_starts
     from mintmc.study.normality import normality
     from mintmc.study.plan import plan
     from mintmc.study.tune import tune_ladder
@@ -86,6 +88,7 @@ _NAMES = {
     "mintmc.result.predict": ("predict",),
     "mintmc.result.summary": ("summary",),
     "mintmc.result.tempered": ("TemperedDraws",),
+    "mintmc.result.weighted": ("weighted_draws",),
     "mintmc.run.initial": ("PerChain",),
     "mintmc.run.sample": ("resume",),
     "mintmc.run.sofar": ("SoFar",),
@@ -110,6 +113,7 @@ _NAMES = {
     "mintmc.study.audit_rung": ("audit_rung",),
     "mintmc.study.choose": ("sample",),
     "mintmc.study.find_modes": ("find_modes",),
+    "mintmc.study.late_starts": ("late_starts",),
     "mintmc.study.normality": ("normality",),
     "mintmc.study.plan": ("plan",),
     "mintmc.study.tune": ("tune_ladder",),
@@ -165,6 +169,7 @@ __all__ = [
     "from_numpyro",
     "from_pymc",
     "glm",
+    "late_starts",
     "log_evidence",
     "logistic_bound",
     "logistic_remainder",
@@ -184,6 +189,7 @@ __all__ = [
     "sample",
     "summary",
     "tune_ladder",
+    "weighted_draws",
 ]
 
 

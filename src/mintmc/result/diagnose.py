@@ -21,6 +21,7 @@ from mintmc.result.mixing import mixing
 from mintmc.result.reading import (
     draws_group,
     moved_group,
+    rows_touched,
     settings_of,
     smaller_steps,
     started_apart,
@@ -33,8 +34,6 @@ from mintmc.result.worst import stacked
 if TYPE_CHECKING:
     import xarray
 
-_STRETCH = 2**18
-"""Draws whose counts are read at a time."""
 _STATISTICS = ("acceptance_rate", "log_ratio_noise", "data_touched")
 _ATTRIBUTES = ("temperature", "sampler_settings", "undefined_moves", "data_touched_setup")
 
@@ -121,7 +120,7 @@ def _moves(tree: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _mixing(tree: Any, judged: Any) -> dict[str, float]:
     found = mixing(stacked(judged))
-    touched = _total(tree["sample_stats"]["data_touched"]) + sum(tree.attrs["data_touched_setup"])
+    touched = rows_touched(tree)
     bulk, tail = float(np.min(found.ess_bulk)), float(np.min(found.ess_tail))
     # A parameter that never changed has no R-hat: NaN says so.
     agreement = {"rhat": float(np.max(found.rhat))} if judged.sizes["chain"] > 1 else {}
@@ -139,12 +138,6 @@ def _known(tree: Any, var_names: Any) -> list[str]:
     if not names:
         raise ValueError(f"var_names must name at least one parameter, got {check.shown(var_names)}")
     return names
-
-
-def _total(counts: Any) -> float:
-    """The sum over all draws, read a stretch at a time."""
-    draws = range(0, counts.sizes["draw"], _STRETCH)
-    return sum(float(counts.isel(draw=slice(first, first + _STRETCH)).sum()) for first in draws)
 
 
 def _heating(tree: Any) -> float:

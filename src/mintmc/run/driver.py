@@ -75,7 +75,7 @@ class Driver:
             # What trees are made by, and what looks need: to import it takes as long as many a save.
             for name in ("arviz_base", *self.stops.needs):
                 pool.submit(import_module, name)
-            run.compile(session, self.keeper.room(task.draws, task.chains, task.target.dim))
+            run.compile(session, self.keeper.room(task.draws, task.chains, run.width))
             self._restore()
             task.crew.meet("restored")
             clock.start("warmup")
