@@ -50,6 +50,7 @@ from mintmc.study.choose import sample
 from mintmc.study.find_modes import find_modes
 from mintmc.study.normality import normality
 from mintmc.study.plan import plan
+from mintmc.study.report import report
 from mintmc.study.tune import tune_ladder
 
 __all__ = [
@@ -112,6 +113,7 @@ __all__ = [
     "prepare",
     "protocols",
     "relative_variance",
+    "report",
     "resume",
     "sample",
     "summary",
