@@ -215,6 +215,7 @@ def calls(tmp_path_factory):
         "log_evidence": (mintmc.log_evidence, {"tree": tree}),
         "mode_weights": (mintmc.mode_weights, {"tree": tree, "label": lambda x: x > 0}),
         "plot_ladder": (mintmc.plot_ladder, {"tree": tree}),
+        "report": (mintmc.report, {"run": tree}),
     }
     return GOOD | from_files | after_a_run()
 
@@ -255,6 +256,7 @@ def reached(monkeypatch, tmp_path):
     monkeypatch.setattr("mintmc.study.find_modes.explored", reach)
     monkeypatch.setattr("mintmc.study.plan.look", reach)
     monkeypatch.setattr("mintmc.result.over_rows.OverRows.computed", reach)
+    monkeypatch.setattr("mintmc.study.report.html_page", reach)
     monkeypatch.chdir(tmp_path)
 
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from mintmc.markup import Html, element, joined, table
+from mintmc.markup import Html, element, joined
 from mintmc.result.diagnosis import MAX_RHAT, MIN_ESS_PER_CHAIN
 from mintmc.result.report import figures
 from mintmc.result.report.chosen import Draws, Told
 from mintmc.result.report.colours import colours_of, legend
 from mintmc.result.report.svg import SERIES, picture
+from mintmc.result.report.tables import scrolled
 from mintmc.result.summary import decimals
 from mintmc.result.tempered import is_tempered, said
 
@@ -54,7 +55,7 @@ def _table(draws: Draws, chosen: np.ndarray) -> Html:
 
     rows = [(draws.names[row], *(cell(name, row) for name in columns)) for row in map(int, chosen)]
     head = ("parameter", *(name.replace("_", " ").replace("r hat", "R-hat") for name in columns))
-    return element("div", table(head, rows, class_="numbers"), class_="scroll", tabindex="0")
+    return scrolled(head, rows)
 
 
 def chains(told: Told) -> Html:
@@ -75,17 +76,13 @@ def chains(told: Told) -> Html:
 
 def _parameter(draws: Draws, k: int) -> Html:
     name, values = draws.names[k], draws.values[..., k]
-    rhat, ess = draws.number("r_hat", k), draws.number("ess_bulk", k)
-    facts = ", ".join(
-        word
-        for word in (f"R-hat {rhat:.3f}" * bool(np.isfinite(rhat)), f"ESS {ess:,.0f}" * bool(np.isfinite(ess)))
-        if word
-    )
+    numbers = {"R-hat {:.3f}": draws.number("r_hat", k), "ESS {:,.0f}": draws.number("ess_bulk", k)}
+    facts = ", ".join(form.format(value) for form, value in numbers.items() if np.isfinite(value)) or "it never changed"
     low, high = (np.nanmin(values), np.nanmax(values)) if np.isfinite(values).any() else (np.nan, np.nan)
-    about = f"{name}, {len(values)} chains, from {low:.4g} to {high:.4g}; {facts or 'it never changed'}"
+    about = f"{name}, {len(values)} chains, from {low:.4g} to {high:.4g}; {facts}"
     return element(
         "div",
-        element("h3", name, element("small", facts or "it never changed")),
+        element("h3", name, element("small", facts)),
         element(
             "div",
             picture(figures.trace(values, draws.every), f"Trace of {about}", "Trace"),
@@ -106,7 +103,6 @@ def pairs(told: Told) -> Html:
     chosen = _spread_out(draws, labels)
     flat = draws.values.reshape(-1, len(draws.names))
     step = -(-len(flat) // figures.POINTS)
-    # A stride that shares no factor with what draws repeat by; chains stand one after the other.
     at = np.arange(0, len(flat), step)
     colours = np.full(len(at), SERIES[0]) if labels is None else labels.reshape(-1)[at]
     by = "" if labels is None else " Colours are modes."

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mintmc.markup import Html, element, joined, table
+from mintmc.markup import Html, element, joined
 from mintmc.result.ladder_plots import panels
 from mintmc.result.modes import mode_weights
 from mintmc.result.reading import draws_group, thinned
@@ -14,6 +14,7 @@ from mintmc.result.report import figures
 from mintmc.result.report.chosen import Told
 from mintmc.result.report.colours import mode_colours
 from mintmc.result.report.svg import new_figure, picture
+from mintmc.result.report.tables import scrolled
 from mintmc.result.rungs import columns, exchange_of, summary
 
 ROWS = 20
@@ -34,9 +35,7 @@ def ladder(told: Told) -> Html:
     if "round_trips" in tree["ladder"]:
         trips = tree["ladder"]["round_trips"].values
         words += f" Round trips of each chain: {', '.join(f'{int(trip):,}' for trip in trips)}."
-    shown = element(
-        "div", table(list(cells), zip(*cells.values(), strict=True), class_="numbers"), class_="scroll", tabindex="0"
-    )
+    shown = scrolled(list(cells), zip(*cells.values(), strict=True))
     return joined(
         [element("p", words), shown, element("div", *map(_panel(tree["ladder"]), panels(tree["ladder"])), class_="row")]
     )
@@ -85,11 +84,11 @@ def modes(told: Told) -> Html:
     )
     parts: list[Any] = [
         element("p", words),
-        element("div", table(head, rows[:ROWS], class_="numbers"), class_="scroll", tabindex="0"),
+        scrolled(head, rows[:ROWS]),
     ]
     if count > ROWS:
         opening = element("summary", f"The other {count - ROWS} modes, which weigh less")
-        rest = element("div", table(head, rows[ROWS:], class_="numbers"), class_="scroll", tabindex="0")
+        rest = scrolled(head, rows[ROWS:])
         parts.append(element("details", opening, rest))
     figure = figures.weights(weight, error, weighed["chain_weight"].values, mode_colours(weight))
     seen = f"Weights of {count} modes, the heaviest {weight[heavy[0]]:.3f}"

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from mintmc.markup import Html, element, joined, table
+from mintmc.markup import Html, element, joined
 from mintmc.result.diagnosis import MAX_NOISE
 from mintmc.result.law import MAX_BIAS, MAX_SPREAD, audits
 from mintmc.result.reading import thinned
 from mintmc.result.report import figures
 from mintmc.result.report.chosen import Told
 from mintmc.result.report.svg import picture
+from mintmc.result.report.tables import scrolled
 
 _AUDITED = {
     "rung": "rung",
@@ -69,7 +70,7 @@ def audit(told: Told) -> Html:
     if len(entries) == 1:
         named.pop("rung", None)
     rows = [[_cell(name, entry) for name in named] for entry in entries]
-    shown = element("div", table(list(named.values()), rows, class_="numbers"), class_="scroll", tabindex="0")
+    shown = scrolled(list(named.values()), rows)
     return joined([element("p", what), shown])
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from mintmc.markup import Html, element, joined, listed, table
+from mintmc.markup import Html, element, joined, listed
 from mintmc.result.report.chosen import Told
+from mintmc.result.report.tables import scrolled
 from mintmc.result.tempered import is_tempered, said
 
 _LONGEST = 400
@@ -67,9 +68,7 @@ def facts(told: Told) -> Html:
 
 def numbers(told: Told) -> Html:
     """All numbers that the verdict rests on."""
-    return element(
-        "div", table(("number", "value"), told.diagnosis.words.items(), class_="numbers"), class_="scroll", tabindex="0"
-    )
+    return scrolled(("number", "value"), told.diagnosis.words.items())
 
 
 def settings(told: Told) -> Html:
@@ -94,7 +93,7 @@ def settings(told: Told) -> Html:
 
 
 def _pairs(head: str, rows: Any) -> Html:
-    return element("div", table((head, "value"), rows, class_="words"), class_="scroll", tabindex="0")
+    return scrolled((head, "value"), rows, "words")
 
 
 def _leaves(name: str, value: Any) -> Iterator[tuple[str, str]]:
