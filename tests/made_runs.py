@@ -68,24 +68,30 @@ def strange(draws=400):
 
 def swapping(chains=4, draws=500, rungs=12):
     """Parallel tempering on many rungs up to a high temperature."""
-    rng = np.random.default_rng(1)
-    temperatures = np.geomspace(1, 12345, rungs)
-    energy = temperatures[:, None, None] * rng.gamma(3.0, size=(rungs, chains, draws))
-    rates = {
-        "acceptance_rate": rng.uniform(0.3, 0.6, (rungs, chains)),
-        "swap_noise": np.zeros((rungs, chains)),
-        "swap_rate": rng.uniform(0.5, 0.9, (rungs, chains)),
-        "log_ratio_noise": np.zeros((rungs, chains)),
-    }
     replica = np.stack([np.roll(np.arange(rungs), step) for step in range(draws)], axis=1)
-    facts = LadderFacts(
-        temperatures,
-        [0] * rungs,
-        energy,
-        rates,
-        round_trips=np.arange(3, 3 + chains),
-        replica=np.repeat(replica[:, None], chains, axis=1),
-    )
+    more = {"round_trips": np.arange(3, 3 + chains), "replica": np.repeat(replica[:, None], chains, axis=1)}
+    return _on_a_ladder("swap", chains, draws, rungs, {}, more)
+
+
+def jumping(chains=4, draws=500, rungs=8, rings=6):
+    """An equi-energy sampler, on batches but for its coldest rung; some of its rings are empty."""
+    occupancy = np.random.default_rng(3).dirichlet(np.ones(rings), size=(rungs, chains))
+    occupancy[2:4, :, -2:] = 0
+    edges = np.broadcast_to(np.arange(1.0, rings), (rungs, chains, rings - 1))
+    rates = {"empty_rings": np.zeros((rungs, chains))}
+    return _on_a_ladder("jump", chains, draws, rungs, rates, {"ring_occupancy": occupancy, "ring_edges": edges})
+
+
+def _on_a_ladder(exchange, chains, draws, rungs, rates, more):
+    rng, each = np.random.default_rng(1), (rungs, chains)
+    temperatures = np.geomspace(1, 12345, rungs)
+    rates = {
+        **{"acceptance_rate": rng.uniform(0.3, 0.6, each), "log_ratio_noise": rng.uniform(0, 2, each)},
+        **{f"{exchange}_rate": rng.uniform(0.5, 0.9, each), f"{exchange}_noise": np.zeros(each)},
+        **rates,
+    }
+    energy = temperatures[:, None, None] * rng.gamma(3.0, size=(rungs, chains, draws))
+    facts = LadderFacts(temperatures, [1000] * rungs, energy, rates, **more)
     return good(chains, draws, groups={"ladder": ladder_group(facts)}, audit="[]")
 
 

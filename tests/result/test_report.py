@@ -106,7 +106,7 @@ def test_long_runs_are_thinned_and_it_is_said():
 
 def test_a_ladder_and_modes_are_told():
     words = text_of(page(made_runs.swapping()))
-    assert "12 rungs, from T = 1 to 1.234e+04, coupled by swaps." in words
+    assert "12 rungs, from T = 1 to 12,345, coupled by swaps." in words
     assert "Round trips of each chain: 3, 4, 5, 6." in words
     html = page(made_runs.leaping())
     words = text_of(html)

@@ -16,6 +16,7 @@ RUNS = {
     "one": lambda: made_runs.good(dim=1, chains=1),
     "many": lambda: made_runs.good(dim=200),
     "swapping": made_runs.swapping,
+    "jumping": made_runs.jumping,
     "leaping": made_runs.leaping,
 }
 READABLE = 4.5

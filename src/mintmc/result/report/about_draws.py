@@ -77,8 +77,9 @@ def chains(told: Told) -> Html:
 def _parameter(draws: Draws, k: int) -> Html:
     name, values = draws.names[k], draws.values[..., k]
     numbers = {"R-hat {:.3f}": draws.number("r_hat", k), "ESS {:,.0f}": draws.number("ess_bulk", k)}
-    facts = ", ".join(form.format(value) for form, value in numbers.items() if np.isfinite(value)) or "it never changed"
     low, high = (np.nanmin(values), np.nanmax(values)) if np.isfinite(values).any() else (np.nan, np.nan)
+    facts = ", ".join(form.format(value) for form, value in numbers.items() if np.isfinite(value))
+    facts = facts if high > low else "it never changed"
     about = f"{name}, {len(values)} chains, from {low:.4g} to {high:.4g}; {facts}"
     return element(
         "div",
@@ -102,7 +103,7 @@ def pairs(told: Told) -> Html:
     labels, keys = colours_of(told)
     chosen = _spread_out(draws, labels)
     flat = draws.values.reshape(-1, len(draws.names))
-    step = -(-len(flat) // figures.POINTS)
+    step = -(-len(flat) // figures.PAIRS)
     at = np.arange(0, len(flat), step)
     colours = np.full(len(at), SERIES[0]) if labels is None else labels.reshape(-1)[at]
     by = "" if labels is None else " Colours are modes."

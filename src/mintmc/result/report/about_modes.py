@@ -28,10 +28,8 @@ def ladder(told: Told) -> Html:
         return joined([])
     rungs, exchange = summary(tree), exchange_of(tree)
     cells = columns(tree, rungs)
-    hottest = rungs.temperature[-1]
-    words = (
-        f"{len(rungs.temperature)} rungs, from T = {rungs.temperature[0]:.4g} to {hottest:.4g}, coupled by {exchange}s."
-    )
+    ends = f"from T = {_degrees(rungs.temperature[0])} to {_degrees(rungs.temperature[-1])}"
+    words = f"{len(rungs.temperature)} rungs, {ends}, coupled by {exchange}s."
     if "round_trips" in tree["ladder"]:
         trips = tree["ladder"]["round_trips"].values
         words += f" Round trips of each chain: {', '.join(f'{int(trip):,}' for trip in trips)}."
@@ -48,6 +46,10 @@ def _panel(ladder: Any) -> Any:
         return picture(figure, f"{caption}, of {ladder.sizes['rung']} rungs", caption)
 
     return drawn
+
+
+def _degrees(temperature: float) -> str:
+    return f"{temperature:,.0f}" if temperature >= 1000 else f"{temperature:.4g}"
 
 
 def modes(told: Told) -> Html:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mintmc.result.diagnosis import Diagnosis
-from mintmc.result.reading import draws_group, thinned
+from mintmc.result.reading import draws_group, judged_every, thinned
 from mintmc.result.summary import summary
 from mintmc.result.tempered import TemperedDraws
 
@@ -51,8 +51,7 @@ def choose(tree: Any) -> Draws:
     from xarray import DataTree
 
     group = draws_group(tree)
-    dataset = thinned(tree[group])
-    every = -(-tree[group].sizes["draw"] // dataset.sizes["draw"])
+    dataset, every = thinned(tree[group]), judged_every(tree[group].to_dataset())
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", TemperedDraws)  # the page says it better
         table = summary(DataTree.from_dict({group: dataset}), round_to="none")

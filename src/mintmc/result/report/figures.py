@@ -10,7 +10,9 @@ from mintmc.result.plots import INK
 from mintmc.result.report.svg import OTHERS, SERIES, new_figure
 
 POINTS = 1600
-"""Of one figure, at most: more would not be seen, and a page should be small."""
+"""Of one trace, at most: more would not be seen, and a page should be small."""
+PAIRS = 1000
+"""Of two parameters against each other."""
 CHAINS = len(SERIES)
 """That are drawn; more could not be told apart."""
 _BINS = 20
@@ -47,7 +49,7 @@ def ranks(values: np.ndarray) -> Any:
     for colour, chain in zip(SERIES, some_chains(len(values)), strict=False):
         count = np.histogram(share[chain], edges)[0] * _BINS / values.shape[1]
         axes.stairs(count, edges, color=colour, lw=1.1)
-    axes.set(xlabel="rank among all draws", ylabel="times as many", xlim=(0, 1))
+    axes.set(xlabel="rank among all draws", ylabel="share / expected", xlim=(0, 1))
     axes.set_ylim(0, max(2.0, axes.get_ylim()[1]))
     axes.set_xticks([0, 0.5, 1], ["lowest", "middle", "highest"])
     return figure

@@ -35,11 +35,11 @@ def html_page(tree: Any, title: str, record: dict[str, str] | None = None) -> st
     with drawing():
         sections = joined(_section(heading, content(told)) for heading, content in SECTIONS)
     folder = files("mintmc.result.report")
-    return Template(folder.joinpath("page.html").read_text()).substitute(
+    return Template(folder.joinpath("page.html").read_text(encoding="utf-8")).substitute(
         title=as_html(title),
         verdict_word="trusted" if told.diagnosis.trusted else "not trusted",
         version=as_html(tree.attrs.get("inference_library_version", "")),
-        style=folder.joinpath("page.css").read_text(),
+        style=folder.joinpath("page.css").read_text(encoding="utf-8"),
         verdict=verdict(told),
         facts=facts(told),
         sections=sections,

@@ -69,18 +69,31 @@ def picture(figure: Any, seen: str, *caption: Any) -> Html:
 
 
 def _inline(text: str, seen: str) -> Html:
+    """The picture without what a page does not need, in the page's colours and type."""
     text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>|<defs>\s*<style.*?</style>\s*</defs>", "", text, flags=re.DOTALL)
-    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
-    # Hundredths of a point are not to be seen.
-    text = re.sub(r'( (?:d|x|y)=")([^"]*)"', lambda part: part[1] + re.sub(r"(\.\d\d)\d+", r"\1", part[2]) + '"', text)
-    text = re.sub(r"font: ([^;\"]*?)([\d.]+px) [^;\"]*", r"font-size: \2", text)
+    unneeded = r"<metadata>.*?</metadata>|<defs>\s*<style.*?</style>\s*</defs>|<!--.*?-->"
+    text = re.sub(unneeded, "", text, flags=re.DOTALL).replace("xlink:href", "href")
+    text = re.sub(r'( (?:d|x|y)=")([^"]*)"', lambda part: f'{part[1]}{_rounded(part[2])}"', text)
+    text = re.sub(r"(?<=>)\s+(?=<)", "", text)
+    text = re.sub(r"font: [^;\"]*?([\d.]+px) [^;\"]*", r"font-size: \1", text)
+    text = re.sub(r"font-family: [^;\"]*(; )?", "", text)
     for colour, variable in VARIABLES.items():
         text = text.replace(colour, variable)
-    # A page has many figures, and each names its parts alike.
-    own = "f" + hashlib.sha256((seen + text).encode()).hexdigest()[:10]
-    text = re.sub(r'( id="|url\(#|href="#)', rf"\g<1>{own}-", text)
-    opening, _, rest = text.partition(">")
+    opening, _, rest = _named_apart(text, seen).partition(">")
     box = re.search(r'viewBox="[^"]*"', opening)
     label = element("svg", role="img", aria_label=seen).removesuffix("></svg>")
     return Html(f"{label} {box[0] if box else ''}>{rest}")
+
+
+def _rounded(numbers: str) -> str:
+    """Hundredths of a point are not to be seen."""
+    return " ".join(re.sub(r"(\.\d\d)\d+", r"\1", numbers).split())
+
+
+def _named_apart(text: str, seen: str) -> str:
+    """Parts that others refer to under names of their own: a page has many figures, and each names its parts alike."""
+    own = "f" + hashlib.sha256((seen + text).encode()).hexdigest()[:8]
+    used = dict.fromkeys(re.findall(r'(?:url\(#|href="#)([^)"]+)', text))
+    names = {name: f"{own}-{number}" for number, name in enumerate(used)}
+    text = re.sub(r' id="([^"]*)"', lambda part: f' id="{names[part[1]]}"' if part[1] in names else "", text)
+    return re.sub(r'(url\(#|href="#)([^)"]+)', lambda part: part[1] + names[part[2]], text)
