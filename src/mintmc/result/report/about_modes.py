@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from mintmc.result.rungs import columns, exchange_of, summary
 
 ROWS = 20
 """Modes whose numbers are shown at once."""
+_HEAD = ("mode", "weight", "± standard error", "by energy and width", "energy above the lowest", "descents that ended there")
 
 
 def ladder(told: Told) -> Html:
@@ -34,18 +36,14 @@ def ladder(told: Told) -> Html:
         trips = tree["ladder"]["round_trips"].values
         words += f" Round trips of each chain: {', '.join(f'{int(trip):,}' for trip in trips)}."
     shown = scrolled(list(cells), zip(*cells.values(), strict=True))
-    return joined(
-        [element("p", words), shown, element("div", *map(_panel(tree["ladder"]), panels(tree["ladder"])), class_="row")]
-    )
+    drawn = [_panel(draw, tree["ladder"]) for draw in panels(tree["ladder"])]
+    return joined([element("p", words), shown, element("div", *drawn, class_="row")])
 
 
-def _panel(ladder: Any) -> Any:
-    def drawn(draw: Any) -> Html:
-        figure, axes = new_figure(height=3.0)
-        caption = draw(axes, ladder)
-        return picture(figure, f"{caption}, of {ladder.sizes['rung']} rungs", caption)
-
-    return drawn
+def _panel(draw: Callable[[Any, Any], str], ladder: Any) -> Html:
+    figure, axes = new_figure(height=3.0)
+    caption = draw(axes, ladder)
+    return picture(figure, f"{caption}, of {ladder.sizes['rung']} rungs", caption)
 
 
 def _degrees(temperature: float) -> str:
@@ -57,51 +55,36 @@ def modes(told: Told) -> Html:
     tree = told.tree
     if "modes" not in tree.children:
         return joined([])
-    found = tree["modes"]
-    count, unseen = found.sizes["mode"], float(tree.attrs.get("modes_unseen", np.nan))
+    count, unseen = tree["modes"].sizes["mode"], float(tree.attrs.get("modes_unseen", np.nan))
     words = f"{count} mode{'s' if count > 1 else ''} known."
     words += "" if np.isnan(unseen) else f" About {unseen:.1f} more are estimated to be missing."
     weighed = _weights(tree)
-    weight, error = weighed["weight"].values, weighed["error"].values
-    heavy = np.argsort(-weight, kind="stable")
-    lowest = found["energy"].values.min()
-    rows = [
+    weight = weighed["weight"].values
+    rows = _rows(tree["modes"], weight, weighed["error"].values)
+    parts: list[Any] = [element("p", words), scrolled(_HEAD, rows[:ROWS])]
+    if count > ROWS:
+        opening = element("summary", f"The other {count - ROWS} modes, which weigh less")
+        parts.append(element("details", opening, scrolled(_HEAD, rows[ROWS:])))
+    figure = figures.weights(weight, weighed["error"].values, weighed["chain_weight"].values, mode_colours(weight))
+    caption = "Weights: of all draws (bars, with standard errors), and of each chain (dashes)"
+    drawn = picture(figure, f"Weights of {count} modes, the heaviest {weight.max():.3f}", caption)
+    return joined([*parts, element("div", drawn, class_="row")])
+
+
+def _rows(found: Any, weight: np.ndarray, error: np.ndarray) -> list[tuple[str, ...]]:
+    """A row for each mode, the heaviest first."""
+    energy, fitted, starts = (found[name].values for name in ("energy", "fitted_weight", "starts"))
+    return [
         (
             f"mode {k}",
             f"{weight[k]:.4f}",
             "" if np.isnan(error[k]) else f"{error[k]:.4f}",
-            f"{found['fitted_weight'].values[k]:.4f}",
-            f"{found['energy'].values[k] - lowest:,.2f}",
-            f"{int(found['starts'].values[k]):,}",
+            f"{fitted[k]:.4f}",
+            f"{energy[k] - energy.min():,.2f}",
+            f"{int(starts[k]):,}",
         )
-        for k in map(int, heavy)
+        for k in map(int, np.argsort(-weight, kind="stable"))
     ]
-    head = (
-        "mode",
-        "weight",
-        "± standard error",
-        "by energy and width",
-        "energy above the lowest",
-        "descents that ended there",
-    )
-    parts: list[Any] = [
-        element("p", words),
-        scrolled(head, rows[:ROWS]),
-    ]
-    if count > ROWS:
-        opening = element("summary", f"The other {count - ROWS} modes, which weigh less")
-        rest = scrolled(head, rows[ROWS:])
-        parts.append(element("details", opening, rest))
-    figure = figures.weights(weight, error, weighed["chain_weight"].values, mode_colours(weight))
-    seen = f"Weights of {count} modes, the heaviest {weight[heavy[0]]:.3f}"
-    parts.append(
-        element(
-            "div",
-            picture(figure, seen, "Weights: all draws (bars, with standard errors), each chain (dashes)"),
-            class_="row",
-        )
-    )
-    return joined(parts)
 
 
 def _weights(tree: Any) -> Any:
