@@ -86,8 +86,10 @@ def _on_a_ladder(exchange, chains, draws, rungs, rates, more):
     rng, each = np.random.default_rng(1), (rungs, chains)
     temperatures = np.geomspace(1, 12345, rungs)
     rates = {
-        **{"acceptance_rate": rng.uniform(0.3, 0.6, each), "log_ratio_noise": rng.uniform(0, 2, each)},
-        **{f"{exchange}_rate": rng.uniform(0.5, 0.9, each), f"{exchange}_noise": np.zeros(each)},
+        "acceptance_rate": rng.uniform(0.3, 0.6, each),
+        "log_ratio_noise": rng.uniform(0, 2, each),
+        f"{exchange}_rate": rng.uniform(0.5, 0.9, each),
+        f"{exchange}_noise": np.zeros(each),
         **rates,
     }
     energy = temperatures[:, None, None] * rng.gamma(3.0, size=(rungs, chains, draws))

@@ -59,7 +59,7 @@ def test_a_diagnosis_that_speaks_against_a_run_stands_out():
         mintmc.MINT(100, alpha=0.5),
         mintmc.MINTEE(10),
         mintmc.Leaps(),
-        mintmc.SGLD(),
+        mintmc.SGLD(10),
         mintmc.EquiEnergy(mintmc.Ladder([1, 2])),
         mintmc.TunaMH(np.ones(50)),
     ],

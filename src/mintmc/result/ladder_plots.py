@@ -134,7 +134,10 @@ def _rungs(axis: Any, ladder: Any) -> np.ndarray:
 
 def _some(count: int) -> np.ndarray:
     """A few of so many, evenly spread, the first and the last among them."""
-    return np.unique(np.linspace(0, count - 1, min(count, _LABELS)).round().astype(int))
+    step = max(1, -(-(count - 1) // (_LABELS - 1)))
+    some = np.arange(0, count, step)
+    some[-1] = count - 1 if count > 1 else 0  # the hottest instead of the one before it
+    return some
 
 
 def _degrees(temperature: float) -> str:

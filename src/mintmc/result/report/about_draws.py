@@ -11,7 +11,7 @@ from mintmc.markup import Html, element, joined
 from mintmc.result.diagnosis import MAX_RHAT, MIN_ESS_PER_CHAIN
 from mintmc.result.report import figures
 from mintmc.result.report.chosen import Draws, Told
-from mintmc.result.report.colours import colours_of, legend
+from mintmc.result.report.colours import chain_colours, colours_of, knows_modes, legend
 from mintmc.result.report.svg import SERIES, picture
 from mintmc.result.report.tables import scrolled
 from mintmc.result.summary import decimals
@@ -31,7 +31,7 @@ def parameters(told: Told) -> Html:
     count = len(draws.names)
     what = said(told.tree) if is_tempered(told.tree) else "draws of the posterior"
     every = "" if draws.every == 1 else f" Numbers are of every {_th(draws.every)} draw, so ESS is at least that."
-    parts: list[Any] = [element("p", f"{_plural(count, 'number')} of each draw; {what}.{every}")]
+    parts: list[Any] = [element("p", f"{_plural(count, 'parameter')}; {what}.{every}")]
     if count <= ROWS:
         return joined([*parts, _table(draws, np.arange(count))])
     parts.append(element("p", f"The {ROWS} worst of {count:,} by R-hat and ESS, the worst first:"))
@@ -66,10 +66,10 @@ def chains(told: Told) -> Html:
     some = figures.some_chains(len(draws.values))
     more = "" if len(some) == len(draws.values) else f" {len(some)} of {len(draws.values)} chains are drawn."
     words = (
-        f"{which}Left: draws in their order; chains should look alike and wander over the same range. Middle: "
-        "ranks of each chain's draws among all draws; lines near 1 are right. Right: how draws are spread." + more
+        f"{which}Traces have the draws in their order: chains should look alike and wander over the same range. Ranks "
+        f"are those of each chain's draws among all draws: lines near 1 are right.{more}"
     )
-    keys = legend([(f"chain {chain}", colour) for chain, colour in zip(some, SERIES, strict=False)])
+    keys = legend(chain_colours(len(draws.values)))
     chosen = draws.worst[:drawn] if drawn < count else np.arange(count)
     return joined([element("p", words), keys, *(_parameter(draws, int(k)) for k in chosen)])
 
@@ -96,20 +96,19 @@ def _parameter(draws: Draws, k: int) -> Html:
 
 
 def pairs(told: Told) -> Html:
-    """Parameters against each other, coloured by mode where modes are known."""
+    """Parameters against each other, coloured by mode where modes are known, by chain where chains disagree."""
     draws = told.draws
     if len(draws.names) == 1:
         return joined([])
     labels, keys = colours_of(told)
-    chosen = _spread_out(draws, labels)
+    chosen = _spread_out(draws, labels if knows_modes(told.tree) else None)
     flat = draws.values.reshape(-1, len(draws.names))
     step = -(-len(flat) // figures.PAIRS)
     at = np.arange(0, len(flat), step)
     colours = np.full(len(at), SERIES[0]) if labels is None else labels.reshape(-1)[at]
-    by = "" if labels is None else " Colours are modes."
     count = len(draws.names)
-    which = "" if len(chosen) == count else f" {len(chosen)} of {count:,} parameters: {_why(labels)}."
-    parts: list[Any] = [element("p", f"{len(at):,} draws, two parameters at a time.{which}{by}"), keys]
+    which = "" if len(chosen) == count else f" {len(chosen)} of {count:,} parameters: {_why(told)}."
+    parts: list[Any] = [element("p", f"{len(at):,} draws, two parameters at a time.{which}"), keys]
     drawn = []
     for i, j in combinations(chosen, 2):
         x, y, names = flat[at, i], flat[at, j], (draws.names[i], draws.names[j])
@@ -132,8 +131,8 @@ def _spread_out(draws: Draws, labels: np.ndarray | None) -> np.ndarray:
     return np.sort(np.argsort(-apart, kind="stable")[:PAIRED])
 
 
-def _why(labels: np.ndarray | None) -> str:
-    return "the worst by R-hat and ESS" if labels is None else "those that tell the modes apart best"
+def _why(told: Told) -> str:
+    return "those that tell the modes apart best" if knows_modes(told.tree) else "the worst by R-hat and ESS"
 
 
 def _correlated(x: np.ndarray, y: np.ndarray) -> str:

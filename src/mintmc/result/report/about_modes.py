@@ -20,7 +20,14 @@ from mintmc.result.rungs import columns, exchange_of, summary
 
 ROWS = 20
 """Modes whose numbers are shown at once."""
-_HEAD = ("mode", "weight", "± standard error", "by energy and width", "energy above the lowest", "descents that ended there")
+_HEAD = (
+    "mode",
+    "weight",
+    "± standard error",
+    "by energy and width",
+    "energy above the lowest",
+    "descents that ended there",
+)
 
 
 def ladder(told: Told) -> Html:
@@ -37,7 +44,7 @@ def ladder(told: Told) -> Html:
         words += f" Round trips of each chain: {', '.join(f'{int(trip):,}' for trip in trips)}."
     shown = scrolled(list(cells), zip(*cells.values(), strict=True))
     drawn = [_panel(draw, tree["ladder"]) for draw in panels(tree["ladder"])]
-    return joined([element("p", words), shown, element("div", *drawn, class_="row")])
+    return joined([element("p", words), shown, element("div", *drawn, class_="row wide")])
 
 
 def _panel(draw: Callable[[Any, Any], str], ladder: Any) -> Html:
@@ -68,7 +75,7 @@ def modes(told: Told) -> Html:
     figure = figures.weights(weight, weighed["error"].values, weighed["chain_weight"].values, mode_colours(weight))
     caption = "Weights: of all draws (bars, with standard errors), and of each chain (dashes)"
     drawn = picture(figure, f"Weights of {count} modes, the heaviest {weight.max():.3f}", caption)
-    return joined([*parts, element("div", drawn, class_="row")])
+    return joined([*parts, element("div", drawn, class_="row wide")])
 
 
 def _rows(found: Any, weight: np.ndarray, error: np.ndarray) -> list[tuple[str, ...]]:

@@ -90,7 +90,7 @@ def pair(x: np.ndarray, y: np.ndarray, names: tuple[str, str], colours: np.ndarr
     figure, axes = new_figure(height=3.4)
     for colour in np.unique(colours):
         own = colours == colour
-        axes.plot(x[own], y[own], ".", ms=3, color=str(colour), alpha=0.5, mew=0)
+        axes.plot(x[own], y[own], ".", ms=4, color=str(colour), alpha=0.55, mew=0)
     for axis, name in zip((axes.xaxis, axes.yaxis), names, strict=True):
         axis.set_label_text(name, parse_math=False)
     return figure

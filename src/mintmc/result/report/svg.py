@@ -22,7 +22,7 @@ VARIABLES = {
     OTHERS: "var(--others)",
 }
 """What a colour is called on the page."""
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "axes.edgecolor": INK["truth"],
     "axes.facecolor": "none",
     "axes.labelcolor": INK["truth"],
