@@ -16,7 +16,7 @@ from mintmc.store.run_store import open_run, verify
 _MARK = b'<meta name="generator" content="mintmc report">'
 """What every page has, and no file of another kind."""
 _HEAD = 2**10
-_STORED = ("data", "model", "versions", "machines")
+_STORED = ("data", "model", "versions")
 """What a store knows of its run and a tree does not."""
 
 
@@ -69,7 +69,7 @@ def _read(run: Any) -> tuple[Any, str, dict[str, str]]:
     record = record_of_run(path)
     verify(path)
     known = summary({name: record[name] for name in _STORED if name in record})
-    return open_run(path), path.name, known
+    return open_run(path), path.name, {**known, "machines": "; ".join(record.get("machines", []))}
 
 
 def _place(out: Any) -> Path:

@@ -36,7 +36,9 @@ def moves(told: Told) -> Html:
     drawn = told.tree["sample_stats"].sizes["draw"]
     rate, noise = (stats[name].transpose("chain", "draw").values for name in ("acceptance_rate", "log_ratio_noise"))
     words = f"Chains accept {rate.mean():.1%} of their moves; the lowest of them {rate.mean(axis=1).min():.1%}."
-    shown = [picture(figures.along(rate, drawn, "accepted"), f"Acceptance along the run. {words}", "Acceptance")]
+    shown = [
+        picture(figures.along(rate, drawn, "accepted", top=1.05), f"Acceptance along the run. {words}", "Acceptance")
+    ]
     known = np.isfinite(noise)
     if not known.any():
         words += " The noise of their log ratios is not known."

@@ -98,12 +98,14 @@ def _pairs(head: str, rows: Any) -> Html:
 
 def _leaves(name: str, value: Any) -> Iterator[tuple[str, str]]:
     """Settings by their dotted names; how they are encoded is nobody's concern."""
-    if isinstance(value, dict) and value:
-        for key, part in value.items():
-            inner = name if key in ("dict", "tuple") else f"{name}.{key}".lstrip(".")
-            yield from _leaves(inner, part)
-    else:
+    if not isinstance(value, dict) or not value:
         yield name, "None" if value is None else _word(value)
+        return
+    if name and "kind" in value:
+        yield name, str(value["kind"])
+    for key, part in value.items():
+        if key != "kind":
+            yield from _leaves(name if key in ("dict", "tuple") else f"{name}.{key}".lstrip("."), part)
 
 
 def _word(value: Any) -> str:

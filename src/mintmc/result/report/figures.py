@@ -96,7 +96,7 @@ def pair(x: np.ndarray, y: np.ndarray, names: tuple[str, str], colours: np.ndarr
     return figure
 
 
-def along(values: np.ndarray, draws: int, label: str, limit: float | None = None) -> Any:
+def along(values: np.ndarray, draws: int, label: str, limit: float | None = None, top: float | None = None) -> Any:
     """Means of stretches of draws (chain, draw) along a run, with a line where it becomes too much."""
     figure, axes = new_figure()
     stretches = min(_STRETCHES, values.shape[1])
@@ -107,7 +107,7 @@ def along(values: np.ndarray, draws: int, label: str, limit: float | None = None
     if limit is not None:
         axes.axhline(limit, color=INK["paper"], ls="--", lw=1)
     axes.set(xlabel="draw", ylabel=label)
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, top)
     return figure
 
 
