@@ -58,7 +58,8 @@ def energies(axis: Any, ladder: Any) -> str:
         axis.bar(at, ends[1] - ends[0], bottom=ends[0], width=0.7, color=INK["mint"], alpha=alpha, lw=0)
     axis.plot(at, np.median(above, axis=1), "_", ms=18, color=INK["truth"])
     # Energies rise with T, and those that are estimated on batches may lie below the lowest.
-    axis.set_yscale("symlog", linthresh=max(float(np.quantile(above[0], 0.95)), 1e-3))
+    # Even below a power of ten: a tick within that part would sit on the one of 0.
+    axis.set_yscale("symlog", linthresh=10.0 ** np.ceil(np.log10(max(float(np.quantile(above[0], 0.95)), 1e-3))))
     axis.set(ylabel="energy above rung 0's lowest")
     return "Energies: 50, 90 and 99%, and the median"
 
