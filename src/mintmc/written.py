@@ -16,8 +16,8 @@ def written(settings: Any) -> str:
     Examples
     --------
     >>> from mintmc import MINT, Langevin
-    >>> written(MINT(100, temperature=1.0, proposal=Langevin(step_size=0.1)))
-    'MINT(batch_size=100, temperature=1.0, proposal=Langevin(step_size=0.1))'
+    >>> written(MINT(100, alpha=0.5, proposal=Langevin(step_size=0.1)))
+    'MINT(batch_size=100, alpha=0.5, proposal=Langevin(step_size=0.1))'
     """
     given = (f"{name}={_word(value)}" for name, value, is_default in _settings(settings) if not is_default)
     return f"{type(settings).__name__}({', '.join(given)})"

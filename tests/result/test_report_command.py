@@ -49,9 +49,7 @@ def test_a_mistake_is_one_line(stored, tmp_path):
 
 
 def test_a_damaged_store_is_refused(stored, tmp_path):
-    chunk = max(
-        (path for path in stored.rglob("*") if path.is_file() and "theta" in str(path)), key=lambda p: p.stat().st_size
-    )
+    chunk = next(path for path in (stored / "tempered_posterior" / "theta" / "c").rglob("*") if path.is_file())
     whole = chunk.read_bytes()
     chunk.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     try:
