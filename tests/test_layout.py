@@ -27,6 +27,7 @@ ORDER = [
     "transforms",
     "shown",
     "flat",
+    "modelled",
     "posterior",
     "control",
     "modes.label",
