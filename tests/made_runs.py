@@ -61,8 +61,8 @@ def bad(chains=4, draws=500, dim=3):
 def strange(draws=400):
     """Names that would be code if they were not escaped, and a parameter that never changed."""
     theta = np.random.default_rng(0).normal(size=(2, draws, 3))
-    theta[..., 2] = 5.0
-    init = {STRANGE.replace("/", ""): 0.0, "x" * 150: 0.0, "constant": 0.0}
+    theta[..., 1] = 5.0  # leaves of a dict are in the order of its keys
+    init = {STRANGE.replace("/", ""): 0.0, "constant": 0.0, "x" * 150: 0.0}
     return whole_run(theta, init={name: np.float32(value) for name, value in init.items()})
 
 

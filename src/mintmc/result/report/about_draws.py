@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import combinations
 from typing import Any
 
@@ -54,8 +55,16 @@ def _table(draws: Draws, chosen: np.ndarray) -> Html:
         return element("strong", shown or "none", class_="bad") if is_bad else shown
 
     rows = [(draws.names[row], *(cell(name, row) for name in columns)) for row in map(int, chosen)]
-    head = ("parameter", *(name.replace("_", " ").replace("r hat", "R-hat") for name in columns))
-    return scrolled(head, rows)
+    return scrolled(("parameter", *map(_heading, columns)), rows)
+
+
+def _heading(column: str) -> str:
+    """A column of ArviZ in words."""
+    interval = re.fullmatch(r"(?:eti|hdi|ci)_?(\d+)_(lb|ub)", column)
+    if interval:
+        return f"{interval[1]}% {'from' if interval[2] == 'lb' else 'to'}"
+    words = {"r_hat": "R-hat", "ess_bulk": "ESS bulk", "ess_tail": "ESS tail", "mcse_mean": "error of mean"}
+    return {**words, "mcse_sd": "error of sd"}.get(column, column)
 
 
 def chains(told: Told) -> Html:

@@ -36,16 +36,14 @@ def verdict(told: Told) -> Html:
     parts: list[Any] = [element("h1", found.verdict)]
     if is_tempered(tree):
         words = said(tree)
-        parts.append(
-            element(
-                "p", f"{words[0].upper()}{words[1:]}. Their spread is not that of the posterior.", class_="tempered"
-            )
-        )
+        words = f"{words[0].upper()}{words[1:]}. Their spread is not that of the posterior."
+        parts.append(element("p", words, class_="tempered"))
     if found.warnings:
         parts.append(listed(found.warnings, class_="warnings"))
     if found.notes:
         parts.append(element("div", element("h2", "What it cannot know"), listed(found.notes), class_="notes"))
-    return element("section", *parts, class_=f"verdict {'trusted' if found.trusted else 'untrusted'}")
+    tone = "trusted" if found.trusted else "untrusted"
+    return element("section", *parts, class_=f"verdict {tone}{' hot' if is_tempered(tree) else ''}")
 
 
 def facts(told: Told) -> Html:
@@ -57,13 +55,19 @@ def facts(told: Told) -> Html:
         "temperature": f"{numbers['temperature']:.4g}",
         "observations": f"{int(tree.attrs['n']):,}" if tree.attrs["n"] else "none",
         "chains × draws": f"{stats.sizes['chain']} × {stats.sizes['draw']:,}",
-        "worst R-hat": f"{numbers['rhat']:.3f}" if "rhat" in numbers else "one chain",
+        "worst R-hat": _rhat(numbers),
         "lowest ESS": f"{min(numbers['ess_bulk'], numbers['ess_tail']):,.0f}",
         "acceptance": f"{numbers['acceptance']:.0%}",
         "time": _time(sum(float(value) for name, value in tree.attrs.items() if str(name).endswith("_time"))),
     }
     items = (element("div", element("dt", name), element("dd", value)) for name, value in shown.items())
     return element("dl", *items, class_="facts")
+
+
+def _rhat(numbers: dict[str, float]) -> str:
+    if "rhat" not in numbers:
+        return "one chain"
+    return "none" if np.isnan(numbers["rhat"]) else f"{numbers['rhat']:.3f}"
 
 
 def numbers(told: Told) -> Html:
