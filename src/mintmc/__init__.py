@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from mintmc.study.late_starts import late_starts
     from mintmc.study.normality import normality
     from mintmc.study.plan import plan
+    from mintmc.study.report import report
     from mintmc.study.tune import tune_ladder
 
 _NAMES = {
@@ -116,6 +117,7 @@ _NAMES = {
     "mintmc.study.late_starts": ("late_starts",),
     "mintmc.study.normality": ("normality",),
     "mintmc.study.plan": ("plan",),
+    "mintmc.study.report": ("report",),
     "mintmc.study.tune": ("tune_ladder",),
 }
 """Where each public name lives; ``protocols`` is a module itself."""
@@ -185,6 +187,7 @@ __all__ = [
     "prepare",
     "protocols",
     "relative_variance",
+    "report",
     "resume",
     "sample",
     "summary",

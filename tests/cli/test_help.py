@@ -14,7 +14,7 @@ from mintmc.cli.settings_help import described, settings_help
 from mintmc.cli.words import SAMPLERS
 from mintmc.store.encode import listed
 
-COMMANDS = ["sample", "resume", "watch", "summary", "diagnose", "plot", "plan", "prepare", "reproduce"]
+COMMANDS = ["sample", "resume", "watch", "summary", "diagnose", "report", "plot", "plan", "prepare", "reproduce"]
 WIDE = {"COLUMNS": "200", "TERMINAL_WIDTH": "200"}
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from mintmc.cli import diagnose, plan, plot, prepare, reproduce, resume, sample, summary, watch
+from mintmc.cli import diagnose, plan, plot, prepare, report, reproduce, resume, sample, summary, watch
 from mintmc.cli.mistakes import MISTAKE, OneLine, debug
 
 app = typer.Typer(
@@ -45,7 +45,7 @@ def show_options(
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 
-for command in (sample, resume, watch, summary, diagnose, plot, plan, prepare, reproduce):
+for command in (sample, resume, watch, summary, diagnose, report, plot, plan, prepare, reproduce):
     command.register(app)
 
 

@@ -61,9 +61,14 @@ def thinned(group: Any, *names: str) -> Any:
     """What to judge a run by, as a dataset in memory: every so many draws of a long run; ``names`` or everything."""
     dataset = group.to_dataset()
     dataset = dataset[list(names)] if names else dataset
+    return dataset.isel(draw=slice(None, None, judged_every(dataset))).load()
+
+
+def judged_every(dataset: Any) -> int:
+    """Which draws are judged: all of a short run (1), every so many of a long one."""
     chains, draws = dataset.sizes["chain"], dataset.sizes["draw"]
     width = sum(variable.size for variable in dataset.data_vars.values()) // (chains * draws)
-    return dataset.isel(draw=slice(None, None, judged_step(chains, draws, width))).load()
+    return judged_step(chains, draws, int(width))
 
 
 def judged_step(chains: int, draws: int, width: int) -> int:
