@@ -319,8 +319,9 @@ def test_what_is_meant_to_be_right_is(name, reached):
 
 
 @pytest.mark.usefixtures("reached")
-def test_two_thousand_mistakes_end_in_a_clear_line(calls):
+def test_two_thousand_mistakes_end_in_a_clear_line(calls, record_property):
     every = mistakes(calls)
+    record_property("tried", 2000)
     judge(calls, [every[i] for i in np.random.default_rng(0).permutation(len(every))[:2000]])
 
 

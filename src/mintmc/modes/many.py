@@ -14,7 +14,7 @@ beta-binomial distribution, and how likely is it to lie on that of none. The lar
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -179,11 +179,7 @@ def gather(
             break
     reached = sum(valley.starts for valley in valleys)
     if part is not None:
-        coarse, valleys = _low(valleys, flat.dim), []
-        ends = run(lambda valley: _descended(on_all, valley.theta), coarse)
-        for valley, end in zip(coarse, ends, strict=True):
-            end = end and end._replace(starts=valley.starts, chains=valley.chains)
-            valleys = valleys if end is None else _joined(on_all, valleys, end)
+        valleys = _on_all_rows(on_all, _low(valleys, flat.dim), run)
     valleys = sorted(_low(valleys, flat.dim), key=lambda valley: valley.energy)
     lost += reached - sum(valley.starts for valley in valleys)
     dim = flat.dim
@@ -196,6 +192,16 @@ def gather(
         None if chains is None else np.array([len(valley.chains) for valley in valleys], int),
         len(frozenset().union(*(valley.chains for valley in valleys))),
     )
+
+
+def _on_all_rows(search: Search, coarse: list[_Valley], run: Callable[..., Iterable[Any]]) -> list[_Valley]:
+    """Valleys that were found on a part of the rows, followed to their ends on all."""
+    valleys: list[_Valley] = []
+    ends = run(lambda valley: _descended(search, valley.theta), coarse)
+    for valley, end in zip(coarse, ends, strict=True):
+        end = end and end._replace(starts=valley.starts, chains=valley.chains)
+        valleys = valleys if end is None else _joined(search, valleys, end)
+    return valleys
 
 
 def _low(valleys: list[_Valley], dim: int) -> list[_Valley]:

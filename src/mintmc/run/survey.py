@@ -109,10 +109,10 @@ class Survey(Centres):
             self.rows_again = found.rows_read
             self.stage = LOOKED
 
-    def pilot_steps(self, warmup: int, capacity: int) -> tuple[int, int]:
+    def pilot_steps(self, warmup: int, most_draws: int) -> tuple[int, int]:
         """Steps of warm-up and draws of the chain that fits a mode."""
         draws = int(np.clip(_PILOT_DRAWS // self.known, _FEWEST, _MOST))
-        return min(warmup, _PILOT_STEPS), min(draws, capacity)
+        return min(warmup, _PILOT_STEPS), min(draws, most_draws)
 
     def read(self, rows: Any) -> None:
         """Count rows that were read to know the modes; several may count at once."""

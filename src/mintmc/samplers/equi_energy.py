@@ -99,8 +99,8 @@ class EquiEnergy(OnLadder):
     feed: int | None = None
     round_length: int = 500
     steps: Sequence[int] | None = None
-    batching: str = "shuffled"
     temper: str | None = None
+    batching: str = "shuffled"
     keep_rungs: bool = False
 
     def __post_init__(self) -> None:

@@ -65,8 +65,8 @@ class MINTEE(Sampler):
     reference: Params | None = None
     feed: int | None = None
     round_length: int = 500
-    batching: str = "shuffled"
     temper: str | None = None
+    batching: str = "shuffled"
     keep_rungs: bool = False
 
     def __post_init__(self) -> None:

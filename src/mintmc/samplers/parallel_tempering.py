@@ -80,8 +80,8 @@ class ParallelTempering(OnLadder):
     scheme: str = "deo"
     penalty: bool = True
     reference: Params | None = None
-    batching: str = "shuffled"
     temper: str | None = None
+    batching: str = "shuffled"
     control: Taylor | None = None
     keep_rungs: bool = False
 
