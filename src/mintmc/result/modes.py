@@ -208,7 +208,7 @@ def _clustered(draws: Any, count: int, seed: int) -> tuple[np.ndarray, np.ndarra
     try:
         from sklearn.cluster import KMeans
     except ImportError:
-        raise ImportError("mode_weights by k-means needs scikit-learn: pip install 'mintmc[experiments]'") from None
+        raise ImportError("mode_weights by k-means needs scikit-learn: pip install 'mintmc[kmeans]'") from None
     shape = (draws.sizes["chain"], draws.sizes["draw"])
     check.integer("count", count, 1, shape[0] * shape[1], "number of draws")
     parts = [values.transpose("chain", "draw", ...).values.reshape(*shape, -1) for values in draws.data_vars.values()]
