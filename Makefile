@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow test-verdicts test-paper test-all lint bench bench-scale clean
+.PHONY: demo test test-slow test-verdicts test-paper test-all lint docs gallery release-check bench bench-scale clean
 
 demo: $(READY)
 	$(BIN)/mintmc reproduce tied-means --scale quick --out results/tied-means
@@ -29,6 +29,19 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The site, in site/; a warning is an error.
+docs: $(READY)
+	$(BIN)/mkdocs build --strict
+
+# The pictures and printed results of docs/gallery, and the picture of docs/choosing.md.
+gallery: $(READY)
+	$(BIN)/python tools/draw_choosing.py
+	$(BIN)/python examples/gallery.py --out docs/gallery
+
+# Wheel and sdist, installed in clean environments of every Python and with the lowest versions of what they need.
+release-check: $(READY)
+	$(BIN)/python tools/release_check.py
+
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py
 
@@ -42,4 +55,4 @@ $(READY): pyproject.toml
 	touch $(READY)
 
 clean:
-	rm -rf $(VENV) results build dist .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) results build dist site .pytest_cache .ruff_cache .mypy_cache
