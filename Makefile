@@ -31,7 +31,7 @@ lint: $(READY)
 
 # The site, in site/; a warning is an error.
 docs: $(READY)
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # The pictures and printed results of docs/gallery, and the picture of docs/choosing.md.
 gallery: $(READY)

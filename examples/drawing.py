@@ -6,20 +6,18 @@ from matplotlib.figure import Figure
 BLUE, ORANGE, GREY = "#2b6cb0", "#dd6b20", "#718096"
 
 
-def intervals(draws, truth, title):
-    """The interval of 90% of every entry of a vector, its median, and what the data were made with."""
+def histograms(draws, truth):
+    """Draws of every entry of a vector, and what the data were made with."""
     axis = draws.dims[-1]
-    low, middle, high = draws.quantile([0.05, 0.5, 0.95], ("chain", "draw")).transpose("quantile", axis).values
-    places = range(len(middle))
-    figure = Figure(figsize=(6.4, 0.8 + 0.42 * len(middle)), layout="constrained")
-    axes = figure.subplots()
-    axes.hlines(places, low, high, color=BLUE, linewidth=3, label="90% of the draws")
-    axes.plot(middle, places, "o", color=BLUE, label="median")
-    axes.plot(list(truth), places, "x", color=ORANGE, markersize=9, markeredgewidth=2, label="truth")
-    axes.set_yticks(places, [str(name) for name in draws[axis].values])
-    axes.invert_yaxis()
-    axes.set_xlabel(title)
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    figure = Figure(figsize=(2.3 * draws.sizes[axis], 2.4), layout="constrained")
+    panels = figure.subplots(1, draws.sizes[axis])
+    for axes, name, value in zip(panels, draws[axis].values, truth, strict=True):
+        axes.hist(draws.sel({axis: name}).values.ravel(), bins=40, color=BLUE)
+        axes.axvline(value, color=ORANGE, linewidth=2, label="truth")
+        axes.set(xlabel=str(name), yticks=[])
+        axes.locator_params(axis="x", nbins=4)
+    panels[0].set_ylabel("draws")
+    panels[-1].legend(frameon=False)
     return figure
 
 

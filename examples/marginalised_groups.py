@@ -17,7 +17,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import mintmc
-from drawing import BLUE, GREY, ORANGE
+from drawing import BLUE, ORANGE
 
 TRUTH = {"mu": 50.0, "sigma": 10.0, "tau": 4.0}
 
@@ -65,7 +65,7 @@ def main(n=20_000, draws=1000):
     figure = Figure(figsize=(7.2, 3.6), layout="constrained")
     axes = figure.subplots()
     axes.vlines(range(40), low, high, color=BLUE, linewidth=3, label="90% of the draws")
-    axes.plot(some["mean"] - TRUTH["mu"], ".", color=GREY, label="mean of the pupils")
+    axes.plot(some["mean"] - TRUTH["mu"], ".", color="black", label="mean of the pupils")
     axes.plot(offset[:40], "x", color=ORANGE, label="truth")
     axes.set(xlabel="school", ylabel="level of a school, above all schools")
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)

@@ -9,10 +9,10 @@ stays in one of them looks as if it had converged. ``Leaps`` finds all six and l
 import jax
 import jax.numpy as jnp
 import numpy as np
-from drawing import BLUE, GREY
 from matplotlib.figure import Figure
 
 import mintmc
+from drawing import BLUE, GREY
 
 TRUTH = np.array([-3.0, 0.0, 4.0])
 
@@ -50,8 +50,8 @@ def main(n=2000, draws=1000):
     plane.set(xlabel="mean of component 0", ylabel="mean of component 1", aspect="equal")
     bars.bar(range(len(share)), share, color=BLUE)
     bars.axhline(1 / 6, color=GREY, linestyle="--", label="1/6")
-    bars.set(xlabel="mode", ylabel="share of the draws")
-    bars.legend(frameon=False, loc="lower right")
+    bars.set(xlabel="mode", ylabel="share of the draws", ylim=(0, 0.22))
+    bars.legend(frameon=False, loc="upper right")
     return tree, figure
 
 

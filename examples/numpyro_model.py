@@ -12,7 +12,7 @@ import numpyro
 from numpyro import distributions as dist
 
 import mintmc
-from drawing import intervals
+from drawing import histograms
 
 SLOPE = np.array([1.0, -0.5, 0.25])
 
@@ -41,7 +41,7 @@ def main(n=20_000, draws=1000):
     tree = mintmc.sample(posterior, sampler, init=posterior.init, draws=draws, progress=False)
     print(mintmc.summary(tree).to_string())
     print(mintmc.diagnose(tree))
-    return tree, intervals(tree.posterior["slope"], SLOPE, "slope")
+    return tree, histograms(tree.posterior["slope"], SLOPE)
 
 
 if __name__ == "__main__":

@@ -8,10 +8,10 @@ The model is one line. ``sample`` without a sampler looks at the posterior first
 import jax.numpy as jnp
 import numpy as np
 import pandas
-from drawing import BLUE, GREY, band
 from matplotlib.figure import Figure
 
 import mintmc
+from drawing import BLUE, GREY, band
 
 TRUTH = {"Intercept": 3.0, "temperature": 0.04, "rain": -0.5, "weekend": -0.3}
 

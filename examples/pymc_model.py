@@ -10,7 +10,7 @@ import numpy as np
 import pymc as pm
 
 import mintmc
-from drawing import intervals
+from drawing import histograms
 
 SLOPE = {"price": -0.8, "advertised": 0.5, "holiday": 0.3}
 
@@ -41,7 +41,7 @@ def main(n=20_000, draws=1000):
     tree = mintmc.sample(posterior, sampler, init=posterior.init, draws=draws, progress=False)
     print(mintmc.summary(tree).to_string())
     print(mintmc.diagnose(tree))
-    return tree, intervals(tree.posterior["slope"], SLOPE.values(), "slope")
+    return tree, histograms(tree.posterior["slope"], SLOPE.values())
 
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas
-from drawing import intervals
 
 import mintmc
+from drawing import histograms
 
 TRUTH = {"Intercept": -3.0, "age": 0.05, "C(country)[T.mali]": 0.0, "C(country)[T.peru]": 0.8}
 """The coefficients that the visits below are made with."""
@@ -54,7 +54,7 @@ def main(n=100_000, draws=1000):
     print(mintmc.summary(tree).assign(truth=TRUTH.values()).to_string())
     print(f"rows read a step, of {n:,}: {float(tree.sample_stats.rows_read.mean()):.2f}")
     print(mintmc.diagnose(tree))
-    return tree, intervals(tree.posterior["beta"], TRUTH.values(), "coefficient")
+    return tree, histograms(tree.posterior["beta"], TRUTH.values())
 
 
 if __name__ == "__main__":

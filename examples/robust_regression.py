@@ -8,10 +8,10 @@ Student's t with 4 degrees of freedom expects such rows. Leave-one-out says whic
 
 import numpy as np
 import pandas
-from drawing import BLUE, GREY, ORANGE, band
 from matplotlib.figure import Figure
 
 import mintmc
+from drawing import BLUE, GREY, ORANGE, band
 
 TRUTH = {"Intercept": 1.0, "x": 2.0}
 

@@ -54,10 +54,10 @@ def test_the_code_of_a_page_and_then_its_commands_run(name, tmp_path, monkeypatc
 
 def test_a_block_that_fails_is_noticed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    page = '```python title="one.py"\none = 1\n```\n<!-- setup:\nfrom one import one\n-->\n```python\nassert one == 2\n```\n'
+    file, hidden = '```python title="one.py"\none = 1\n```\n', "<!-- setup:\nfrom one import one\n-->\n"
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(AssertionError):
-        run_python("page", page)
+        run_python("page", f"{file}{hidden}```python\nassert one == 2\n```\n")
 
 
 @pytest.mark.parametrize("name", WITH_COMMANDS)

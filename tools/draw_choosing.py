@@ -1,6 +1,6 @@
-"""Draws docs/choosing.svg: which sampler to take, as questions from left to right.
+"""Draws docs/choosing.svg: which sampler to take, as questions from above.
 
-    python tools/draw_choosing.py
+python tools/draw_choosing.py
 """
 
 from pathlib import Path
@@ -11,51 +11,71 @@ from matplotlib.patches import FancyBboxPatch
 
 OUT = Path(__file__).parents[1] / "docs" / "choosing.svg"
 QUESTION, ANSWER = ("#e6f2f1", "#00796b"), ("#fff4e5", "#dd6b20")
-BOXES = {
-    "start": (1.3, 7.0, 2.2, "Not sure?\nmintmc.sample(posterior, init=...)\nlooks, and chooses", ANSWER),
-    "T": (1.3, 4.0, 2.2, "Must the draws be\nof the posterior itself,\nT = 1?", QUESTION),
-    "modes": (4.6, 4.0, 2.0, "More than\none mode?", QUESTION),
-    "hot": (4.6, 0.55, 2.6, "MINT(m, alpha=0.5)\nhot: shows where modes are", ANSWER),
-    "found": (7.9, 6.2, 2.3, "Can they be found\n(hot chains, then descents:\nfind_modes)?", QUESTION),
-    "rows": (7.9, 2.3, 2.3, "Many rows, and does\ncurvature describe\nthe mode?", QUESTION),
-    "leaps": (12.0, 7.3, 3.9, "Leaps()\nlarge n, regular modes:\nLeaps(control=Taylor(), batch_size=m)", ANSWER),
-    "ladder": (12.0, 5.4, 3.9, "ParallelTempering(): a few modes, the evidence\nMINTEE(): many modes, large n", ANSWER),
-    "exact": (12.0, 3.75, 3.9, "ScalableMH(bounds)\nexact, where bounds are known (glm has them)", ANSWER),
-    "control": (12.0, 2.3, 3.9, "MINT(temperature=1.0, control=Taylor())\nthe cheapest at T = 1", ANSWER),
-    "full": (12.0, 0.75, 3.9, "MetropolisHastings(Hamiltonian()) or NUTS()\nno gradient: MetropolisHastings()", ANSWER),
-}
-"""Middle, width, words and colours of every box."""
-ARROWS = (
-    ("T", "modes", "yes"),
-    ("T", "hot", "no: explore"),
-    ("modes", "found", "yes"),
-    ("modes", "rows", "no"),
-    ("found", "leaps", "yes"),
-    ("found", "ladder", "no, or a continuum"),
-    ("rows", "exact", "law must be exact"),
-    ("rows", "control", "yes"),
-    ("rows", "full", "no"),
+INK = "#2d3748"
+STEPS = (
+    (
+        "Must draws be of the posterior\nitself, T = 1?",
+        "no",
+        "yes",
+        "MINT(m, alpha=0.5)\nhot: shows where the modes are",
+    ),
+    (
+        "Several modes, and can they be\nfound (hot chains, descents:\nfind_modes)?",
+        "yes",
+        "no",
+        "Leaps()\nlarge n, regular modes:\nLeaps(control=Taylor(), batch_size=m)",
+    ),
+    (
+        "Several modes that cannot be\nfound, or a continuum?",
+        "yes",
+        "no: one mode",
+        "ParallelTempering(): the evidence\nMINTEE(): many modes, large n",
+    ),
+    (
+        "Few rows, or does curvature\nnot describe the mode?",
+        "yes",
+        "no",
+        "MetropolisHastings(Hamiltonian())\nor NUTS(); without gradients\nMetropolisHastings()",
+    ),
+    ("Must the law be exact, and\nare bounds known (glm)?", "yes", "no", "ScalableMH(bounds)"),
 )
-HEIGHT = 1.05
+"""Questions from above, what leads to the right and what down, and the answer on the right."""
+LAST = "MINT(temperature=1.0, control=Taylor())\nthe cheapest at T = 1: any n, one mode"
+ASK = "Not sure? mintmc.sample(posterior, init=...) looks, and takes one that gives T = 1"
+LEFT, RIGHT, WIDTH, HEIGHT, PITCH = 1.9, 6.3, 3.5, 1.0, 1.55
+
+
+def box(axes, x, y, words, colors, width=WIDTH, height=HEIGHT):
+    """Words in a frame."""
+    fill, edge = colors
+    corner = (x - width / 2, y - height / 2)
+    axes.add_patch(FancyBboxPatch(corner, width, height, "round,pad=0.05", facecolor=fill, edgecolor=edge))
+    axes.text(x, y, words, ha="center", va="center", fontsize=10, color=INK)
+
+
+def arrow(axes, begin, end, words):
+    """From here to there, if the words hold."""
+    axes.annotate("", end, begin, arrowprops={"arrowstyle": "-|>", "color": INK})
+    patch = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
+    middle = ((begin[0] + end[0]) / 2, (begin[1] + end[1]) / 2)
+    axes.text(*middle, words, ha="center", va="center", fontsize=9, color=INK, bbox=patch)
 
 
 def draw():
     """The picture."""
-    figure = Figure(figsize=(11.5, 6.4), layout="constrained")
+    top = PITCH * len(STEPS)
+    figure = Figure(figsize=(8.1, 8.8), layout="constrained")
     axes = figure.subplots()
-    axes.set(xlim=(0, 14.1), ylim=(-0.1, 8.0), aspect="equal")
+    axes.set(xlim=(0, 8.2), ylim=(-0.7, top + 1.5), aspect="equal")
     axes.axis("off")
-    for x, y, width, words, (fill, edge) in BOXES.values():
-        corner = (x - width / 2, y - HEIGHT / 2)
-        axes.add_patch(FancyBboxPatch(corner, width, HEIGHT, "round,pad=0.06", facecolor=fill, edgecolor=edge))
-        axes.text(x, y, words, ha="center", va="center", fontsize=9)
-    for source, target, words in ARROWS:
-        (x0, y0, w0, *_), (x1, y1, w1, *_) = BOXES[source], BOXES[target]
-        begin, end = (x0 + w0 / 2 + 0.08, y0), (x1 - w1 / 2 - 0.08, y1)
-        axes.annotate("", end, begin, arrowprops={"arrowstyle": "-|>", "color": "#4a5568"})
-        middle = ((begin[0] + end[0]) / 2, (begin[1] + end[1]) / 2)
-        patch = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
-        axes.text(*middle, words, ha="center", va="center", fontsize=8, color="#4a5568", bbox=patch)
+    box(axes, 4.1, top + 1.1, ASK, ANSWER, width=7.9, height=0.5)
+    for number, (question, right, down, answer) in enumerate(STEPS):
+        y = top - PITCH * number
+        box(axes, LEFT, y, question, QUESTION)
+        box(axes, RIGHT, y, answer, ANSWER)
+        arrow(axes, (LEFT + WIDTH / 2 + 0.07, y), (RIGHT - WIDTH / 2 - 0.07, y), right)
+        arrow(axes, (LEFT, y - HEIGHT / 2 - 0.07), (LEFT, y - PITCH + HEIGHT / 2 + 0.07), down)
+    box(axes, LEFT, 0, LAST, ANSWER)
     return figure
 
 

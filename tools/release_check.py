@@ -49,7 +49,8 @@ mintmc.sample(posterior, mintmc.MetropolisHastings(mintmc.NUTS()), init=init, dr
 def run(*words, cwd=ROOT):
     """Run a command; what it printed is shown if it fails, and the check ends."""
     print("  $", *(word if len(word) < 80 else "..." for word in map(str, words)), flush=True)
-    done = subprocess.run([*map(str, words)], cwd=cwd, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": ""})
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run([*map(str, words)], cwd=cwd, capture_output=True, text=True, env=clean)
     if done.returncode:
         sys.exit(f"{done.stdout}\n{done.stderr}\nfailed: {' '.join(map(str, words))[:200]}")
     return done.stdout

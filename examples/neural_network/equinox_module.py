@@ -1,6 +1,6 @@
 """A Bayesian neural network as an Equinox module: the module itself is what is sampled.
 
-    python examples/neural_network/equinox_module.py
+python examples/neural_network/equinox_module.py
 """
 
 import equinox
@@ -22,6 +22,7 @@ class Network(equinox.Module):
         self.outer = equinox.nn.Linear(UNITS, 1, key=second)
 
     def __call__(self, x):
+        """The value there."""
         return self.outer(jnp.tanh(self.hidden(x[None])))[0]
 
 

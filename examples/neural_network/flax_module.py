@@ -1,6 +1,6 @@
 """A Bayesian neural network in Flax (Linen): its params are what is sampled.
 
-    python examples/neural_network/flax_module.py
+python examples/neural_network/flax_module.py
 """
 
 import jax.numpy as jnp
@@ -14,6 +14,7 @@ class Network(linen.Module):
 
     @linen.compact
     def __call__(self, x):
+        """A value for every row."""
         hidden = jnp.tanh(linen.Dense(UNITS)(x[:, None]))
         return linen.Dense(1)(hidden)[:, 0]
 

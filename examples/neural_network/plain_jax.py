@@ -1,6 +1,6 @@
 """A Bayesian neural network in plain JAX.
 
-    python examples/neural_network/plain_jax.py
+python examples/neural_network/plain_jax.py
 """
 
 import jax

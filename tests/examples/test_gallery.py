@@ -1,9 +1,9 @@
 """Every example of the gallery runs at a small size, and finds what its data were made with."""
 
-import gallery
 import numpy as np
 import pytest
 
+import gallery
 from pages import ROOT
 
 
