@@ -234,7 +234,7 @@ MISTAKES = {
     "no proposal": (
         lambda: run(sampler=mint(alpha=0.5, proposal="walk")),
         TypeError,
-        "proposal must be RandomWalk, Langevin, Hamiltonian or Custom, got 'walk'",
+        "proposal must be RandomWalk, Langevin, Hamiltonian, NUTS or Custom, got 'walk'",
     ),
     "step size 0": (
         lambda: mintmc.RandomWalk(step_size=0),

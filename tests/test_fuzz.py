@@ -124,6 +124,15 @@ GOOD = {
     "Leaps": (mintmc.Leaps, {}),
     "glm": (mintmc.glm, {"formula": "y ~ x", "table": {"x": X, "y": X**2}}),
     "MetropolisHastings": (mintmc.MetropolisHastings, {}),
+    "NUTS": (mintmc.NUTS, {}),
+    "as_blackjax": (
+        mintmc.as_blackjax,
+        {
+            "posterior": POSTERIOR,
+            "sampler": mintmc.MINT(10, alpha=0.5, proposal=mintmc.RandomWalk(0.1)),
+            "init": 0.0,
+        },
+    ),
     "ParallelTempering": (mintmc.ParallelTempering, {"ladder": LADDER}),
     "PerChain": (
         lambda params, apart: run(POSTERIOR, init=mintmc.PerChain(params, apart)),

@@ -141,7 +141,7 @@ MISTAKES = {
     "no proposal": (
         lambda: run(make(proposal="walk")),
         TypeError,
-        "proposal must be RandomWalk, Langevin, Hamiltonian or Custom, got 'walk'",
+        "proposal must be RandomWalk, Langevin, Hamiltonian, NUTS or Custom, got 'walk'",
     ),
     "not differentiable": (
         lambda: run(
