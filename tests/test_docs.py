@@ -64,11 +64,9 @@ def test_a_block_that_fails_is_noticed(tmp_path, monkeypatch):
 def test_commands_are_understood(name):
     group = typer.main.get_command(app)
     for words in commands(TEXTS[name]):
-        context = group.make_context("mintmc", [*words])
-        called, command, rest = group.resolve_command(context, [*context.protected_args, *context.args])
-        inner = command.make_context(called, rest, parent=context)
-        if inner.params.get("sampler"):
-            build_sampler(inner.params["sampler"], parse_pairs(inner.args))
+        context = group.commands[words[0]].make_context(words[0], words[1:])
+        if context.params.get("sampler"):
+            build_sampler(context.params["sampler"], parse_pairs(context.args))
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -83,8 +81,9 @@ def test_links_lead_to_files_and_headings(name):
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_prose_is_in_short_lines(name):
-    prose = re.sub(r"^```.*?^```$", "", TEXTS[name], flags=re.DOTALL | re.MULTILINE)
-    lines = [line for line in prose.splitlines() if not line.startswith(("|", "![", "<!--"))]
+    prose = re.sub(r"^```.*?^```$|<!--.*?-->", "", TEXTS[name], flags=re.DOTALL | re.MULTILINE)
+    # Tables, pictures, headings and formulas are as long as they are.
+    lines = [line for line in prose.splitlines() if not line.startswith(("|", "![", "#", "    "))]
     assert [line for line in lines if len(line) > LONGEST] == []
 
 

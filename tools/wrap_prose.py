@@ -50,11 +50,11 @@ def pieces(lines):
 
 
 def wrapped(text):
-    """The text of a page, its prose in short lines.
+    r"""The text of a page, its prose in short lines.
 
     Examples
     --------
-    >>> print(wrapped("- one `two three`\\n  four\\n\\n| a table |"))
+    >>> print(wrapped("- one `two three`\n  four\n\n| a table |"))
     - one `two three` four
     <BLANKLINE>
     | a table |
