@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow test-verdicts test-paper test-all lint docs gallery release-check bench bench-scale clean
+.PHONY: demo test test-slow test-verdicts test-docs test-paper test-all lint docs gallery release-check bench bench-scale clean
 
 demo: $(READY)
 	$(BIN)/mintmc reproduce tied-means --scale quick --out results/tied-means
@@ -18,6 +18,10 @@ test-slow: $(READY)
 # The studies of what is trusted and what is not, and of the law at T = 1 from batches.
 test-verdicts: $(READY)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m slow tests/result tests/control
+
+# Every code block and command of README and docs, and the examples of the gallery.
+test-docs: $(READY)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m slow tests/test_docs.py tests/examples
 
 test-paper: $(READY)
 	$(BIN)/python -m pytest -m paper

@@ -30,6 +30,7 @@ def main(n=50_000, draws=1000):
     table = hours(n)
     model = mintmc.glm("bikes ~ temperature + rain + weekend", table, family="poisson")
     tree = mintmc.sample(model, draws=draws, progress=False)
+    print(tree.attrs["chosen"])
     print(mintmc.summary(tree).assign(truth=TRUTH.values()).to_string())
     print(mintmc.diagnose(tree))
 

@@ -42,10 +42,10 @@ def main(n=5000, draws=1000):
     figure = Figure(figsize=(6.4, 3.8), layout="constrained")
     axes = figure.subplots()
     axes.plot(*table[["x", "y"]].to_numpy()[:2000].T, ".", color=GREY, markersize=2)
-    axes.plot(x, TRUTH["Intercept"] + TRUTH["x"] * x, "k--", linewidth=1, label="truth")
     for family, color in (("gaussian", ORANGE), ("student", BLUE)):
         lines = mintmc.map_draws(trees[family], lambda p: p["beta"][0] + p["beta"][1] * x)
         band(axes, x, lines, color, family)
+    axes.plot(x, TRUTH["Intercept"] + TRUTH["x"] * x, "k--", linewidth=1, label="truth")
     axes.set(xlabel="x", ylabel="y")
     axes.legend(frameon=False)
     return tree, figure

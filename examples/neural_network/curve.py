@@ -36,11 +36,13 @@ def posterior_of(network, data):
     return mintmc.Posterior(log_likelihood, data, log_prior, batched=True)
 
 
-def fit(network, init, n=500, draws=1000):
+def fit(network, init, n=200, draws=1000, warmup=2000):
     """Draws, the verdict on the weights and on the curve, and a picture. ``init`` is key -> params."""
     data = rows(n)
-    sampler = mintmc.MetropolisHastings(mintmc.Hamiltonian(steps=50, target_acceptance=0.8))
-    tree = mintmc.sample(posterior_of(network, data), sampler, init=init, draws=draws, progress=False)
+    # Such a posterior is narrow and bent: many small steps.
+    sampler = mintmc.MetropolisHastings(mintmc.Hamiltonian(steps=200, target_acceptance=0.9))
+    settings = {"draws": draws, "warmup": warmup, "progress": False}
+    tree = mintmc.sample(posterior_of(network, data), sampler, init=init, **settings)
     print(mintmc.diagnose(tree))
 
     x = np.linspace(-4, 4, 81, dtype=np.float32)

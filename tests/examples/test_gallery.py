@@ -41,9 +41,9 @@ def test_poisson_regression():
 
 @pytest.mark.slow
 def test_robust_regression():
-    # Failures are no tail of a Student's t: its slope is nearer to the truth than the normal's (about 0), not on it.
+    # Failures are no tail of a Student's t, and may shift it a little; the normal's slope is about 1 instead of 2.
     slope = small("robust_regression", n=1000, draws=300)["beta"].sel(term="x")
-    assert 1.5 < float(slope.mean()) < 2.2
+    assert 1.9 < float(slope.mean()) < 2.1
 
 
 @pytest.mark.slow
@@ -56,7 +56,7 @@ def test_mixture_label_switching():
 @pytest.mark.slow
 @pytest.mark.parametrize("variant", ["plain_jax", "equinox_module", "flax_module"])
 def test_neural_network(variant, capsys):
-    draws = small(f"neural_network/{variant}", n=100, draws=100)
+    draws = small(f"neural_network/{variant}", n=100, draws=100, warmup=200)
     assert sum(array.sizes["draw"] > 0 for array in draws.data_vars.values()) >= 4
     assert "R-hat of the curve" in capsys.readouterr().out
 
