@@ -29,6 +29,7 @@ WORDS = {
     "centre_distance": "distance from the centre, standard deviations",
     "centre_farthest": "the same, farthest draw",
     "centre_checked": "the same, farthest move checked",
+    "slowest_fall": "fall of the density at three standard deviations, over a normal's",
     "implied_temperature": "temperature that the noise implies",
     "rungs": "rungs",
     "lowest_rung_acceptance": "lowest acceptance of a rung",

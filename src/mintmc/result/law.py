@@ -24,6 +24,9 @@ MAX_TAILS = 0.1
 """Of the logarithm of an acceptance probability, that a penalty for normal noise leaves."""
 MAX_BEYOND = 3.0
 """Distances from the centre at which draws were made, over those at which moves were checked."""
+MIN_FALL = 0.7
+"""Of the density at three standard deviations, over a normal's, where moves are drawn from a normal: see
+``modes/tails.py``."""
 MIN_STEPS_PER_DEVIATION = 3.0
 """Neighbouring floats in a standard deviation of the draws; with 3 the grid adds 1% to the variance."""
 
@@ -38,6 +41,8 @@ def law_numbers(tree: Any) -> dict[str, float]:
     if "ladder" in tree.children:
         return {}
     named = {}
+    if "slowest_fall" in tree.attrs:
+        named["slowest_fall"] = float(tree.attrs["slowest_fall"])
     for entry in audits(tree):
         if "bias" in entry:
             named["expected_bias"] = entry["bias"]
@@ -59,6 +64,7 @@ def law_warnings(tree: Any, judged: Any) -> Iterator[str]:
     for entry in audits(tree):
         where = f"rung {entry['rung']} (T = {entry['temperature']:.4g})" if "ladder" in tree.children else "this run"
         yield from _about_steps(entry) if "kind" in entry else _about_audit(entry, where, _names(judged))
+    yield from _about_tails(tree.attrs.get("slowest_fall", 1.0))
     yield from _about_precision(judged, np.max(tree.attrs.get("step_size") or [np.inf]))
 
 
@@ -123,6 +129,15 @@ def _about_steps(entry: dict[str, Any]) -> Iterator[str]:
         yield (
             f"steps and gradient noise make the draws about {abs(spread):.0%} too {'wide' if spread > 0 else 'narrow'} "
             f"{where}, by the curvature and the gradients on all data; use a smaller step or a larger batch"
+        )
+
+
+def _about_tails(fall: float) -> Iterator[str]:
+    if fall < MIN_FALL:
+        yield (
+            "tails are heavier than those of the normal distribution that moves are drawn from (at three standard "
+            f"deviations the log density has fallen by {4.5 * fall:.2g} instead of 4.5), so they are visited too "
+            "seldom: use Hamiltonian, or Langevin"
         )
 
 

@@ -24,6 +24,7 @@ from mintmc.energy import Tempered
 from mintmc.kernels.base import Kernel
 from mintmc.modes.find import Mode, mode_of
 from mintmc.modes.search import NoModeError
+from mintmc.modes.tails import slowest_fall
 from mintmc.proposals import Point, Proposal, Tuning
 from mintmc.run import adapt
 from mintmc.run.beside import Centres
@@ -66,14 +67,17 @@ class Centred(Centres):
         self.plan = plan
         self.is_controlled = plan.control is not None
         self.is_open, self.batch_size = self.is_controlled and plan.batch_size is None, plan.batch_size
-        self.rows_read, self.passes, self.gradient = 0, 0.0, float("nan")
-        self.recentred, self.not_found = 0, 0
-        self.noise: Residuals | None = None
+        self._know_nothing()
         self.of_chain = self._find(task)
         self.task = self._begun(task)
         if self.is_open:
             self._choose(*self._around())
         self.kernel = plan.kernel(self.batch_size)
+
+    def _know_nothing(self) -> None:
+        self.rows_read, self.passes, self.recentred, self.not_found = 0, 0.0, 0, 0
+        self.gradient = self.fall = float("nan")
+        self.noise: Residuals | None = None
 
     def reconsider(self, states: list[Array], tunings: list[Tuning]) -> list[int]:
         """Half-way through warm-up: give chains that wandered off a centre of their own; says which."""
@@ -116,6 +120,8 @@ class Centred(Centres):
             "recentred_chains": self.recentred,
             "modes_not_found": self.not_found,
         }
+        if not np.isnan(self.fall):
+            facts["slowest_fall"] = self.fall
         if self.is_open or self.batch_size != n:
             facts["batch_size"] = self.batch_size
         if self.noise is not None:
@@ -142,11 +148,13 @@ class Centred(Centres):
 
     def checkpoint(self) -> Any:
         """What a run must find again."""
-        return np.array([self.batch_size or 0, self.recentred, self.rows_read]), self.of_chain
+        numbers = np.array([self.batch_size or 0, self.recentred, self.rows_read])
+        return numbers, np.array([self.fall]), self.of_chain
 
     def restore(self, checkpoint: Any) -> None:
         """Go on with the centres of a checkpoint, and with batches of its size."""
-        numbers, self.of_chain = checkpoint
+        numbers, falls, self.of_chain = checkpoint
+        self.fall = float(falls[0])
         size, self.recentred, self.rows_read = (int(number) for number in numbers)
         if self.is_open:
             self.batch_size = size
@@ -193,7 +201,11 @@ class Centred(Centres):
             expansion = jax.block_until_ready(program(at, task.target.posterior.rows))
             task.check_reads()
             self.rows_read += task.target.n
-        return Centre(expansion, None if expansion.hessian is None else laplace(target, expansion, is_peak))
+        normal = None if expansion.hessian is None else laplace(target, expansion, is_peak)
+        if normal is not None and is_peak and self.plan.proposal is not None and self.plan.proposal.is_around:
+            fall, rows_read = slowest_fall(task.target, target, normal, task.seed)
+            self.fall, self.rows_read = float(np.fmin(self.fall, fall)), self.rows_read + rows_read
+        return Centre(expansion, normal)
 
     def _given(self, task: Task, at: Array) -> Centre:
         """The centre that the user gave, if it is near a mode."""

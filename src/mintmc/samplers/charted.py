@@ -26,9 +26,8 @@ class Charted(Centred):
 
     def __init__(self, task: Task, plan: Plan):
         self.plan, self.task, self.batch_size = plan, task, plan.batch_size
-        self.is_controlled, self.is_open, self.noise = True, False, None
-        self.rows_read, self.passes, self.gradient = 0, 0.0, float("nan")
-        self.recentred, self.not_found = 0, 0
+        self.is_controlled, self.is_open = True, False
+        self._know_nothing()
         self.modes = self._distinct(self._find(task))
         charts: Any = self._joined()  # which serves wherever one expansion does
         self.of_chain = [Centre(charts, None)] * task.chains

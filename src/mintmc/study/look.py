@@ -1,7 +1,8 @@
 """A look at a posterior before it is sampled: its mode, whether there are others, and what a pass over the data costs.
 
-Hot chains at two temperatures, a few dozen descents: a mode to which a share s of the descents would lead is overlooked
-with probability (1 - s)^descents. Who must find them all asks ``find_modes``, or takes ``Leaps``, which does.
+Hot chains at three temperatures, a few dozen descents: a mode to which a share s of the descents would lead is
+overlooked with probability (1 - s)^descents. Who must find them all asks ``find_modes``, or takes ``Leaps``, which
+does.
 """
 
 from __future__ import annotations
@@ -13,10 +14,14 @@ from typing import Any
 import jax
 import numpy as np
 
+from mintmc.control import laplace
+from mintmc.energy import Tempered
 from mintmc.flat import FlatTarget
 from mintmc.modes.find import Mode, mode_of
 from mintmc.modes.many import Found, gather
 from mintmc.modes.search import NoModeError
+from mintmc.modes.tails import slowest_fall
+from mintmc.result.law import MIN_FALL
 from mintmc.run.interrupt import Interrupt
 from mintmc.run.progress import Display
 from mintmc.run.protocol import Session
@@ -25,7 +30,8 @@ from mintmc.run.workers import cores, workers
 from mintmc.samplers.base import check_differentiable
 from mintmc.samplers.explore import explore, hot_samplers
 
-_WORTH = (100, 10)
+_WORTH = (100, 10, 3)
+"""Observations that the hot posteriors are worth: few, where chains cross between modes, and more, where modes stay."""
 _DESCENTS = 64
 _PASSES = 3
 
@@ -56,16 +62,17 @@ def look(task: Task) -> Look:
         nothing = np.zeros((0, target.dim))
         return Look(target, False, False, nothing, 0, 0, _pass(target, task.thetas[0]), time.perf_counter() - begun)
     mode = _mode(task)
+    is_regular, rows_beside = (False, 0) if mode is None else _is_regular(task, mode)
     found, rows_read = _modes(task)
     lowest = min(found.energy.min(initial=np.inf), np.inf if mode is None else mode.energy)
     ends = found.theta[found.matters(lowest)]
     return Look(
         target,
         is_smooth=True,
-        is_regular=mode is not None and mode.covariance is not None,
+        is_regular=is_regular,
         ends=ends,
         descents=int(found.starts.sum()) + found.lost,
-        rows_read=rows_read + (0 if mode is None else mode.rows_read),
+        rows_read=rows_read + rows_beside + (0 if mode is None else mode.rows_read),
         pass_seconds=_pass(target, task.thetas[0]),
         seconds=time.perf_counter() - begun,
     )
@@ -85,6 +92,18 @@ def _mode(task: Task) -> Mode | None:
         return mode_of(task.target, task.thetas[0], seed=task.seed, is_patient=False)
     except NoModeError:
         return None
+
+
+def _is_regular(task: Task, mode: Mode) -> tuple[bool, int]:
+    """Whether the curvature at a mode describes it, as far as three standard deviations away; and rows read."""
+    if mode.covariance is None or mode.expansion is None:
+        return False, 0
+    target = Tempered(task.target.model, 1.0)
+    normal = laplace(target, mode.expansion)
+    if normal is None:
+        return False, 0
+    fall, rows_read = slowest_fall(task.target, target, normal, task.seed)
+    return fall >= MIN_FALL, rows_read
 
 
 def _modes(task: Task) -> tuple[Found, int]:
