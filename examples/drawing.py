@@ -14,7 +14,7 @@ def histograms(draws, truth):
     for axes, name, value in zip(panels, draws[axis].values, truth, strict=True):
         axes.hist(draws.sel({axis: name}).values.ravel(), bins=40, color=BLUE)
         axes.axvline(value, color=ORANGE, linewidth=2, label="truth")
-        axes.set(xlabel=str(name), yticks=[])
+        axes.set(xlabel=name if isinstance(name, str) else f"{axis} {name}", yticks=[])
         axes.locator_params(axis="x", nbins=4)
     panels[0].set_ylabel("draws")
     panels[-1].legend(frameon=False)
