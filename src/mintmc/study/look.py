@@ -1,6 +1,6 @@
 """A look at a posterior before it is sampled: its mode, whether there are others, and what a pass over the data costs.
 
-Hot chains at three temperatures, a few dozen descents: a mode to which a share s of the descents would lead is
+Hot chains at two temperatures, a few dozen descents: a mode to which a share s of the descents would lead is
 overlooked with probability (1 - s)^descents. Who must find them all asks ``find_modes``, or takes ``Leaps``, which
 does.
 """
@@ -30,7 +30,7 @@ from mintmc.run.workers import cores, workers
 from mintmc.samplers.base import check_differentiable
 from mintmc.samplers.explore import explore, hot_samplers
 
-_WORTH = (100, 10, 3)
+_WORTH = (30, 3)
 """Observations that the hot posteriors are worth: few, where chains cross between modes, and more, where modes stay."""
 _DESCENTS = 64
 _PASSES = 3

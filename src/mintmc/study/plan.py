@@ -36,7 +36,7 @@ _TRIAL = 5.0
 """Seconds of a trial, beside what compiling takes."""
 _AGAIN, _LONGER = 0.15, 0.35
 """Of the time beside the steps of a trial, what the same run takes again, and what one of another length does."""
-_SEARCH = 4.0
+_SEARCH = 3.0
 """The time in which all modes are sought, over that of the look."""
 _VISITS = 10
 """States of a trajectory: few make more, whatever the most is."""
