@@ -1,6 +1,6 @@
 """Many modes at T = 1: weights and evidence against exact answers, beside other ways to get them.
 
-    pip install dynesty
+    pip install 'mintmc[benchmarks]'      # dynesty
     python benchmarks/modes.py            # all rows, one process each
     python benchmarks/modes.py forty-2    # some of them
 
@@ -94,6 +94,28 @@ def unequal(dim=10):
     return row
 
 
+def regional(modes=10, runs=5):
+    """Ten normals on a circle, standard deviations 0.5 to 1.5, equal weights: what a ladder says of the weights."""
+    angles = 2 * np.pi * np.arange(modes) / modes
+    at = 25 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    width = np.linspace(0.5, 1.5, modes)
+
+    def log_density(x):
+        return jax.nn.logsumexp(-0.5 * jnp.sum(((x - at) / width[:, None]) ** 2, axis=1) - 2 * jnp.log(width))
+
+    posterior = mintmc.Posterior.from_density(log_density)
+    ladder = mintmc.Ladder.geometric(hottest=300, rungs=8)
+    sampler = mintmc.EquiEnergy(ladder, keep_rungs=True, rings=mintmc.QuantileRings(2))
+    found = {"counting": [], "regional": []}
+    for seed in range(runs):
+        tree, _ = sampled(posterior, sampler, np.zeros(2), 4000, chains=2, warmup=1000, seed=seed)
+        for method, weights in found.items():
+            label = lambda x: ((x[..., None, :] - at) ** 2).sum(-1).argmin(-1)  # noqa: E731
+            weights.append(mintmc.mode_weights(tree, label=label, count=modes, method=method)["weight"].values)
+    variances = {method: [mintmc.relative_variance(each) for each in weights] for method, weights in found.items()}
+    return {"what": "EquiEnergy, ten modes: relative variance of the weights, exact 0, by run", **variances}
+
+
 def relabelled(n):
     """Three components, decided on 500 rows a move: six modes of equal weight."""
     rng = np.random.default_rng(0)
@@ -146,22 +168,45 @@ def evidence(n=10_000, d=5):
         found = mintmc.log_evidence(tree)
         row |= {name: found.log_evidence, f"{name}, error": found.error, f"{name}, seconds": seconds}
         row[f"{name}, warnings"] = list(found.warnings)
-    return row | nested(x.astype(float), y.astype(float))
+    signed = x.astype(float) * (2 * y.astype(float) - 1)[:, None]
+    return row | important(signed) | nested(signed)
 
 
-def nested(x, y):
+def important(signed, draws=8000):
+    """By importance sampling from a t around the mode, in float64: near enough to be the truth."""
+    from scipy.optimize import minimize
+    from scipy.special import expit, logsumexp
+    from scipy.stats import multivariate_t
+
+    d = signed.shape[1]
+
+    def log_posterior(betas):
+        return -np.logaddexp(0.0, -(betas @ signed.T)).sum(axis=1) - 0.5 * (betas**2 + np.log(2 * np.pi)).sum(axis=1)
+
+    mode = minimize(lambda beta: -log_posterior(beta[None])[0], np.zeros(d), method="BFGS").x
+    share = expit(signed @ mode)
+    covariance = np.linalg.inv((signed * (share * (1 - share))[:, None]).T @ signed + np.eye(d))
+    proposal = multivariate_t(mode, covariance, df=8, seed=1)
+    betas = proposal.rvs(draws)
+    logs = np.concatenate([log_posterior(part) for part in np.array_split(betas, 40)]) - proposal.logpdf(betas)
+    value, weights = logsumexp(logs) - np.log(draws), np.exp(logs - logs.max())
+    return {
+        "importance sampling": float(value),
+        "importance sampling, error": float(weights.std() / weights.mean() / draws**0.5),
+    }
+
+
+def nested(signed):
     """By dynesty, with a standard normal prior."""
     import dynesty
     from scipy.stats import norm
-
-    signed = x * (2 * y - 1)[:, None]
 
     def log_likelihood(beta):
         return -np.logaddexp(0.0, -(signed @ beta)).sum()
 
     begun = time.perf_counter()
     sampler = dynesty.NestedSampler(
-        log_likelihood, norm.ppf, x.shape[1], nlive=1000, rstate=np.random.default_rng(0), sample="rwalk"
+        log_likelihood, norm.ppf, signed.shape[1], nlive=1000, rstate=np.random.default_rng(0), sample="rwalk"
     )
     sampler.run_nested(print_progress=False)
     found = sampler.results
@@ -176,6 +221,7 @@ ROWS = {
     "forty-2": lambda: forty(2),
     "forty-50": lambda: forty(50),
     "unequal": unequal,
+    "regional": regional,
     "relabelled-1e4": lambda: relabelled(10_000),
     "relabelled-1e5": lambda: relabelled(100_000),
     "evidence": evidence,

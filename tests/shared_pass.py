@@ -6,7 +6,8 @@ import jax
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from mintmc.run.processes import Together, check_sharers
+from mintmc.run.crew import Together
+from mintmc.run.processes import check_sharers
 from resumed_run import posterior
 
 if __name__ == "__main__":

@@ -1,18 +1,27 @@
 """What is true of stochastic gradient samplers on the posterior of a Gaussian mean."""
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 
 import mintmc
+from mintmc.energy import Tempered
 from truth import gaussian_data, gaussian_log_likelihood, walk
 
 N = 500
 X = gaussian_data(N).astype(float)
 NUMBERS = ("step_size", "friction", "noise_estimate", "resample_every")
 GAUSS = mintmc.Posterior(gaussian_log_likelihood, X)
+
+
+@dataclass(frozen=True)
+class SumOfTheBatch(Tempered):
+    """Broken: the gradient of a batch of 50 is not scaled up by n/m."""
+
+    def batch_gradient(self, theta, batch):
+        return super().batch_gradient(theta, batch) * 50 / N
 
 
 def run(sampler, posterior=GAUSS, init=0.0, **settings):

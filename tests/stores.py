@@ -52,7 +52,7 @@ class FaultAt:
 def arrays(tree):
     """Everything that depends on the draws."""
     found = {}
-    for group in (draws_group(tree), "sample_stats", "ladder"):
+    for group in (draws_group(tree), "sample_stats", "ladder", "rungs"):
         if group in tree.children:
             found |= {f"{group}.{name}": values for name, values in tree[group].data_vars.items()}
     return found

@@ -8,6 +8,7 @@ import matplotlib
 import numpy as np
 import numpyro
 import pytest
+import xarray
 
 import mintmc
 import mintmc.run.driver
@@ -196,8 +197,9 @@ def calls(tmp_path_factory):
     np.save(folder / "x.npy", X)
     normal = mintmc.Posterior.from_density(lambda x: -0.5 * x**2)
     store, number = folder / "run.zarr", itertools.count()
-    sampler, settings = mintmc.ParallelTempering(LADDER), {"draws": 40, "warmup": 5, "chains": 2}
+    sampler, settings = mintmc.ParallelTempering(LADDER, keep_rungs=True), {"draws": 40, "warmup": 5, "chains": 2}
     tree = mintmc.sample(normal, sampler, init=0.0, **settings, progress=False, out=store)
+    late = with_late_modes(POSTERIOR)
 
     def prepare(source, out, columns, transform, seed, memory, progress):
         out = folder / str(next(number)) if out is NEW else out
@@ -212,11 +214,25 @@ def calls(tmp_path_factory):
         "resume": (mintmc.resume, {"path": store, "posterior": normal, "progress": False}),
         "audit_rung": (mintmc.audit_rung, {"posterior": normal, "tree": tree, "rung": 1, "init": 0.0}),
         "diagnose": (mintmc.diagnose, {"tree": tree}),
+        "late_starts": (mintmc.late_starts, {"posterior": POSTERIOR, "tree": late}),
         "log_evidence": (mintmc.log_evidence, {"tree": tree}),
         "mode_weights": (mintmc.mode_weights, {"tree": tree, "label": lambda x: x > 0}),
+        "mode_weights.regional": (
+            mintmc.mode_weights,
+            {"tree": tree, "label": lambda x: x > 0, "method": "regional"},
+        ),
+        "weighted_draws": (mintmc.weighted_draws, {"tree": tree}),
         "plot_ladder": (mintmc.plot_ladder, {"tree": tree}),
     }
     return GOOD | from_files | after_a_run()
+
+
+def with_late_modes(posterior):
+    """A tree like that of a run with leaps that has found a mode too late."""
+    made = made_tree(posterior, 0.0, np.random.default_rng(0).normal(size=(2, 40, 1)))
+    made["modes"] = xarray.DataTree(xarray.Dataset({"weight": ("mode", [1.0]), "end_theta": ("mode", [0.0])}))
+    made.attrs["modes_late"] = [[1.0]]
+    return made
 
 
 def after_a_run():
@@ -303,8 +319,9 @@ def test_what_is_meant_to_be_right_is(name, reached):
 
 
 @pytest.mark.usefixtures("reached")
-def test_two_thousand_mistakes_end_in_a_clear_line(calls):
+def test_two_thousand_mistakes_end_in_a_clear_line(calls, record_property):
     every = mistakes(calls)
+    record_property("tried", 2000)
     judge(calls, [every[i] for i in np.random.default_rng(0).permutation(len(every))[:2000]])
 
 

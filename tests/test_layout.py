@@ -25,6 +25,7 @@ ORDER = [
     "transforms",
     "shown",
     "flat",
+    "modelled",
     "posterior",
     "control",
     "modes.label",

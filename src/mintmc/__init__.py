@@ -26,6 +26,7 @@ from mintmc.result.pointwise import add_log_likelihood, add_posterior_predictive
 from mintmc.result.predict import predict
 from mintmc.result.summary import summary
 from mintmc.result.tempered import TemperedDraws
+from mintmc.result.weighted import weighted_draws
 from mintmc.run.initial import PerChain
 from mintmc.run.sample import resume
 from mintmc.samplers import (
@@ -48,6 +49,7 @@ from mintmc.samplers import (
 from mintmc.study.audit_rung import audit_rung
 from mintmc.study.choose import sample
 from mintmc.study.find_modes import find_modes
+from mintmc.study.late_starts import late_starts
 from mintmc.study.normality import normality
 from mintmc.study.plan import plan
 from mintmc.study.tune import tune_ladder
@@ -97,6 +99,7 @@ __all__ = [
     "from_numpyro",
     "from_pymc",
     "glm",
+    "late_starts",
     "log_evidence",
     "logistic_bound",
     "logistic_remainder",
@@ -116,4 +119,5 @@ __all__ = [
     "sample",
     "summary",
     "tune_ladder",
+    "weighted_draws",
 ]

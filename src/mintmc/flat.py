@@ -30,6 +30,7 @@ class FlatTarget:
     posterior: Any  # the Posterior that it is a view of
     model: Model
     as_free: Callable[[Array], Params]  # from flat vectors to params without bounds
+    unravel: Callable[[Array], Params]  # from flat vectors to params
     coordinates: Coordinates
     presented: Shown
     dim: int
@@ -46,12 +47,8 @@ class FlatTarget:
         """Whether params are what chains move: nothing is constrained."""
         return not self.coordinates.transforms
 
-    def unravel(self, theta: Array) -> Params:
-        """Params from a flat vector."""
-        return self.coordinates.constrain(self.as_free(theta))
-
     def ravel(self, params: Params) -> Array:
-        """The other way."""
+        """A flat vector from params."""
         return raveled(self.coordinates.free(params))
 
     @property

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from mintmc import check
 from mintmc.data import ArrayData, DiskData, Rows
-from mintmc.data.formats import find
-from mintmc.data.frames import columns_of, is_table
-from mintmc.data.source import Source
-from mintmc.energy import Density, Model, Referenced, block_size
+from mintmc.data.given import data_of
+from mintmc.energy import Density, Model, Referenced
 from mintmc.flat import FlatTarget
+from mintmc.modelled import check_written, model_of
 from mintmc.params import Params, flatten, form_of
 from mintmc.shown import Shown
 from mintmc.transforms import Coordinates
@@ -95,7 +92,7 @@ class Posterior:
     ):
         self.log_likelihood: Callable[..., Any] | None = check.function("log_likelihood", log_likelihood)
         self.log_prior = _flat if log_prior is None else check.function("log_prior", log_prior)
-        self.data: ArrayData | DiskData | None = _source(data)
+        self.data: ArrayData | DiskData | None = data_of(data)
         self.batched = check.flag("batched", batched)
         self._describe(log_jacobian, transforms, Shown.of(deterministics, dims, coords))
         self.beside: Callable[[Rows], Any] = _as_they_are  # what a batch from disk should know of its rows
@@ -177,9 +174,10 @@ class Posterior:
             self.coordinates.check(name, params)
             self.presented.check(name, params)
             theta, as_free = flatten(self.coordinates.free(params), name)
-            model = self.model(as_free, theta.size)
+            unravel = self.coordinates.after(as_free)
+            model = model_of(self, as_free, unravel, theta.size)
             settings = (self.coordinates, self.presented, theta.size, theta.dtype)
-            self._flat[structure] = FlatTarget(self, model, as_free, *settings)
+            self._flat[structure] = FlatTarget(self, model, as_free, unravel, *settings)
         return self._flat[structure]
 
     def vector(self, params: Params, name: str = "init") -> Array:
@@ -190,33 +188,7 @@ class Posterior:
 
     def model(self, as_free: Callable[[Array], Params], dim: int) -> Model:
         """What there is to compute, as functions of flat vectors."""
-        by_host = self.data is not None and self.data.by_host
-        given, coordinates = self.log_likelihood, self.coordinates
-
-        def unravel(theta: Array) -> Params:
-            return coordinates.constrain(as_free(theta))
-
-        one: Callable[..., Any] | None = None
-        rows: Callable[..., Any] | None = None
-        if given is not None and self.batched:
-            rows = lambda theta, rows: given(unravel(theta), rows)  # noqa: E731
-            one = lambda theta, datum: given(unravel(theta), jax.tree.map(lambda leaf: leaf[None], datum))[0]  # noqa: E731
-        elif given is not None:
-            one = lambda theta, datum: given(unravel(theta), datum)  # noqa: E731
-        jacobian = self.log_jacobian and _on_vectors(self.log_jacobian, unravel)
-        if coordinates.transforms:
-            jacobian = _on_vectors(coordinates.log_jacobian, as_free)
-        return Model(
-            log_likelihood=one,
-            log_prior=_on_vectors(self.log_prior, unravel),
-            n=self.n,
-            block=block_size(self.n, self.data.numbers_per_row, dim, by_host) if self.data else 1,
-            source=self.data if by_host else None,
-            finds_reference=self.on_disk,
-            log_jacobian=jacobian,
-            has_prior=self.has_prior,
-            log_likelihoods=rows,
-        )
+        return model_of(self, as_free, self.coordinates.after(as_free), dim)
 
     def referenced(self, params: Params) -> Posterior:
         """The same posterior, every row beside its log-likelihood at a reference state.
@@ -245,23 +217,7 @@ class Posterior:
 
     def check_functions(self, params: Params, name: str) -> None:
         """Refuse functions that do not give one float for such params, without running them."""
-        shape = jax.eval_shape(lambda: jax.tree.map(jnp.asarray, params))
-        like = f"params like {name}, {check.form(shape)}"
-        check.scalar("log_density" if self.data is None else "log_prior", self.log_prior, shape, takes=like)
-        if self.log_jacobian is not None:
-            check.scalar("log_jacobian", self.log_jacobian, shape, takes=like)
-        if self.data is not None and self.log_likelihood is not None:
-            rows = self.data.read(0, 1)
-            rows = rows.rows if isinstance(rows, Referenced) else rows
-            if self.batched:
-                two = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((2, *leaf.shape[1:]), leaf.dtype), rows)
-                check.floats("log_likelihood", self.log_likelihood, (2,), shape, two, takes=f"{like} and two rows")
-                check.of_its_row("log_likelihood", self.log_likelihood, shape, two)
-            else:
-                datum = jax.tree.map(lambda leaf: leaf[0], rows)
-                takes = f"{like} and a row of data, {check.form(datum)}"
-                check.scalar("log_likelihood", self.log_likelihood, shape, datum, takes=takes)
-                check.of_its_row("log_likelihood", self.log_likelihood, shape, datum)
+        check_written(self, params, name)
 
     def density(self, params: Params) -> Density:
         """Log prior and log-likelihood on all data, as the samplers keep them."""
@@ -293,16 +249,6 @@ class Posterior:
         return {}
 
 
-def _source(data: Rows) -> ArrayData | DiskData:
-    """Where observations live: what is on disk already stays there."""
-    if isinstance(data, (ArrayData, DiskData)):
-        return data
-    is_file = isinstance(data, (str, os.PathLike, np.memmap)) or type(data).__module__.startswith("zarr.")
-    if is_file or (isinstance(data, Source) and not isinstance(data, type)):
-        return DiskData(find(data, None, "data"))
-    return ArrayData(*columns_of(data)) if is_table(data) else ArrayData(data)
-
-
 def check_counted(posterior: Posterior) -> None:
     """Refuse more rows than full passes, and programs that pick single rows, can count."""
     if posterior.n > check.LARGEST_COUNT:
@@ -316,7 +262,3 @@ def _flat(params: Params) -> float:
 
 def _as_they_are(rows: Rows) -> Rows:
     return rows
-
-
-def _on_vectors(function: Callable[[Params], Any], unravel: Callable[[Array], Params]) -> Callable[[Array], Array]:
-    return lambda theta: jnp.asarray(function(unravel(theta)), theta.dtype)

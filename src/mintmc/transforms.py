@@ -47,6 +47,10 @@ class Coordinates:
         """The other way."""
         return self._each(params, lambda transform, leaf: transform.inv(leaf))
 
+    def after(self, as_free: Callable[[Array], Params]) -> Callable[[Array], Params]:
+        """Params from flat vectors, by way of coordinates without bounds."""
+        return lambda theta: self.constrain(as_free(theta))
+
     def log_jacobian(self, free: Params) -> Array:
         """Log |d params / d free|."""
         leaves = dict(named(free))

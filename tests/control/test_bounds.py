@@ -7,6 +7,7 @@ import pytest
 
 import mintmc
 from mintmc.control.bounds import row_norms
+from mistakes import each_refused
 
 ONE = np.ones((1, 1))
 
@@ -217,8 +218,4 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-def test_mistake_is_refused(name):
-    call, error, message = MISTAKES[name]
-    with pytest.raises(error, match=message):
-        call()
+test_mistake_is_refused = each_refused(MISTAKES)

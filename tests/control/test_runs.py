@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import mintmc
+from mintmc.control.choose import Residuals
 from truth import LIMIT, distance
 
 RNG = np.random.default_rng(4)
@@ -80,6 +81,21 @@ def test_a_chain_that_wanders_off_gets_a_centre_of_its_own():
     tree = sample(posterior, sampler, init=(0.0,), warmup=1000, draws=2000)
     assert tree.attrs["recentred_chains"] == 2
     assert distance(tree.posterior["theta"].values[:, :, 0], float(mode.params[0])) < LIMIT + 1  # skew: 0.02 widths
+
+
+def test_every_step_counts_the_rows_of_its_own_batch(monkeypatch):
+    """A batch that grows half-way through warm-up: the second half and the draws read more."""
+    # On 1,000 rows a variance x gives noise 0.1 on batches of 1e6 x / (0.1 + 1e3 x): 147 and 400, rounded up.
+    found = iter([Residuals(1.7e-5, 0.0, 0.0, 1000), Residuals(6.6e-5, 0.0, 0.0, 1000)])
+    monkeypatch.setattr("mintmc.samplers.centred.measure", lambda *args: next(found))
+    x = np.random.default_rng(0).normal(size=1000).astype(np.float32)
+    posterior = mintmc.Posterior(lambda theta, x: -0.5 * (x - theta[0]) ** 2, x)
+    settings = {"init": np.zeros(1), "draws": 40, "warmup": 100, "chains": 2, "progress": False}
+    tree = mintmc.sample(posterior, SAMPLER, **settings)
+    assert tree.attrs["batch_size"] == 400
+    (per_step,) = set(tree.sample_stats["data_touched"].values.ravel().tolist())
+    per_row = per_step // 400
+    assert (per_step, tree.attrs["data_touched_setup"][1]) == (400 * per_row, 50 * (150 + 400) * per_row)
 
 
 @pytest.mark.slow

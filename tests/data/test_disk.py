@@ -62,10 +62,10 @@ def test_columns_are_selected_by_name(form, tmp_path):
 
 def test_each_constructor_opens_its_format(tmp_path):
     for opened in (
-        disk.from_npy(save(tmp_path, X)),
-        disk.from_zarr(str(save_group(tmp_path)), columns=["x"]),
-        disk.from_parquet(save_parquet(tmp_path), columns=["x"]),
-        disk.from_arrow(save_arrow(tmp_path), columns=["x"]),
+        disk.open_data(save(tmp_path, X)),
+        disk.open_data(str(save_group(tmp_path)), columns=["x"]),
+        disk.open_data(save_parquet(tmp_path), columns=["x"]),
+        disk.open_data(save_arrow(tmp_path), columns=["x"]),
     ):
         np.testing.assert_array_equal(columns_of(opened.read(5, 9))["x"], X[5:9])
 
@@ -90,7 +90,7 @@ def test_a_fingerprint_knows_the_data_and_not_the_path(tmp_path):
     changed, sorted_by_type = X.copy(), X.astype(np.float64)
     changed[-1, -1] += 1
     prints = {
-        name: disk.from_npy(save(tmp_path, array, f"{name}.npy")).fingerprint()
+        name: disk.open_data(save(tmp_path, array, f"{name}.npy")).fingerprint()
         for name, array in {
             "x": X,
             "copy": X,
@@ -106,7 +106,7 @@ def test_a_fingerprint_knows_the_data_and_not_the_path(tmp_path):
 def test_a_fingerprint_sees_changes_between_the_rows_it_looks_at_one_by_one(tmp_path):
     changed = X.copy()
     changed[1, 1] += 1
-    prints = {disk.from_npy(save(tmp_path, array)).fingerprint() for array in (X, changed)}
+    prints = {disk.open_data(save(tmp_path, array)).fingerprint() for array in (X, changed)}
     assert len(prints) == 2
 
 

@@ -56,7 +56,7 @@ opened = disk.open_data
 MISTAKES = {
     # name: (what to do in a folder, error, what the message says)
     "no such file": (lambda f: opened(f / "x.npy"), FileNotFoundError, "source must be an existing file.*x.npy"),
-    "no such parquet": (lambda f: disk.from_parquet(f / "x"), FileNotFoundError, "source must be an existing file"),
+    "no such parquet": (lambda f: opened(f / "x.parquet"), FileNotFoundError, "source must be an existing file"),
     "unknown suffix": (lambda f: opened(save_text(f, "x.txt")), ValueError, "source must end in .npy, .zarr.*x.txt"),
     "not a source": (lambda f: opened(X), TypeError, "source must be a path, a numpy.memmap or a Zarr array, got"),
     "empty npy file": (lambda f: opened(save_text(f, "x.npy")), ValueError, "x.npy must be a .npy file of numbers"),
@@ -73,7 +73,7 @@ MISTAKES = {
         ValueError,
         r"columns must be None for data without named columns, got \['x'\]",
     ),
-    "not a zarr": (lambda f: disk.from_zarr(f), ValueError, "must be a Zarr array or group"),
+    "not a zarr": (lambda f: opened(save_text(f, "x.zarr")), ValueError, "must be a Zarr array or group"),
     "zarr of unequal length": (
         lambda f: opened(save_ragged_group(f)),
         ValueError,

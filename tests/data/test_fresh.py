@@ -30,7 +30,7 @@ def pair_scores(batches, n):
 @pytest.mark.parametrize("form", ["npy", "prepared"])
 def test_a_batch_has_different_rows_and_depends_on_its_generator_alone(form, tmp_path):
     y = Y.astype(np.float32)
-    data = prepared(tmp_path, y) if form == "prepared" else disk.from_npy(save(tmp_path, y))
+    data = prepared(tmp_path, y) if form == "prepared" else disk.open_data(save(tmp_path, y))
     batches = data.batches(np.random.default_rng(1), 40, 50)
     assert batches.shape == (50, 40)
     assert all(len(set(batch)) == 40 for batch in batches)
@@ -43,7 +43,7 @@ def test_a_batch_has_different_rows_and_depends_on_its_generator_alone(form, tmp
 def test_batches_of_unprepared_rows_are_uniform_subsets(size, tmp_path):
     # 3 of 9 rows are drawn one by one, 6 as part of a permutation.
     n = 9
-    data = disk.from_npy(save(tmp_path, np.arange(n)))
+    data = disk.open_data(save(tmp_path, np.arange(n)))
     # 45 scores: the largest of that many standard normals is below 4 with probability 0.997.
     assert np.abs(pair_scores(data.batches(np.random.default_rng(3), size, 4000), n)).max() < 4
     # The broken twin: slices of sorted rows. Some pairs never meet.

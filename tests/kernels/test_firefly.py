@@ -15,6 +15,7 @@ from mintmc.kernels import firefly
 from mintmc.kernels.firefly import FireflyKernel
 from mintmc.proposals import Tuning
 from mintmc.samplers.exact import FireflyMC
+from mistakes import each_refused
 from truth import LIMIT, distance, distance_of_means, mostly_slow, quickly_compiled, walk
 
 N = 200
@@ -349,9 +350,4 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-@pytest.mark.usefixtures("no_compiler")
-def test_mistake_is_refused(name):
-    call, error, message = MISTAKES[name]
-    with pytest.raises(error, match=message):
-        call()
+test_mistake_is_refused = each_refused(MISTAKES)

@@ -19,6 +19,7 @@ from mintmc.energy import Density, Referenced
 from mintmc.kernels.parallel_tempering import ParallelTemperingKernel
 from mintmc.ladder.reference import Reference
 from mintmc.proposals import Tuning
+from mistakes import each_refused
 from truth import LIMIT, distance, fresh_batches, gaussian_data, gaussian_log_likelihood, mostly_slow, quickly_compiled
 
 N, STATES, BASE = 500, 20_000, 200.0
@@ -334,11 +335,7 @@ def checked(sampler):
     sampler.check(mintmc.Posterior(gaussian_log_likelihood, gaussian_data(100)), 0.0)
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_are_refused(name):
-    call, error, message = MISTAKES[name]
-    with pytest.raises(error, match=message):
-        call()
+test_mistakes_are_refused = each_refused(MISTAKES)
 
 
 @pytest.mark.parametrize(("sizes", "lie_beside", "touched"), [([None, 50], True, 200), ([None, 100], False, 100)])

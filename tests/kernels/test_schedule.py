@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from mintmc.kernels.schedule import Polynomial, check_step_size, largest_step, step_at
+from mistakes import each_refused
 
 
 def test_the_schedule_of_welling_and_teh():
@@ -60,8 +61,4 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-def test_mistake_is_refused(name):
-    call, error, message = MISTAKES[name]
-    with pytest.raises(error, match=message):
-        call()
+test_mistake_is_refused = each_refused(MISTAKES)

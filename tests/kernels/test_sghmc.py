@@ -3,7 +3,7 @@
 On a normal target the update of (theta, r) is linear with normal noise, so its covariance P solves P = A P A' + Q.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import mintmc
-from mintmc.energy import Tempered
 from mintmc.kernels.schedule import Polynomial
 from mintmc.kernels.sghmc import SGHMCKernel
 from mintmc.samplers.stochastic_gradient import SGHMC, SGLD
 from stochastic import (
     GAUSS,
     N,
+    SumOfTheBatch,
     X,
     gradient_noise,
     kernel_of,
@@ -116,14 +116,6 @@ def test_with_all_friction_it_is_sgld():
         state, _ = with_momentum.advance(randomness, state, batch, None)
         other, _ = without.advance(randomness.push, other, batch, None)
         np.testing.assert_allclose(state.theta, other.theta, rtol=1e-4)  # float32 differences of larger numbers
-
-
-@dataclass(frozen=True)
-class SumOfTheBatch(Tempered):
-    """Broken: the gradient of the batch is not scaled up by n/m."""
-
-    def batch_gradient(self, theta, batch):
-        return super().batch_gradient(theta, batch) * 50 / N
 
 
 class HalvedNoise(SGHMCKernel):

@@ -13,6 +13,7 @@ from mintmc import count
 from mintmc.kernels import tuna
 from mintmc.proposals import Tuning
 from mintmc.samplers.exact import TunaMH
+from mistakes import each_refused
 from truth import LIMIT, distance, distance_of_means, mostly_slow, walk
 
 # Two states of three factors: energies in both, and scales (times M = 1) that bound their differences.
@@ -265,9 +266,4 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-@pytest.mark.usefixtures("no_compiler")
-def test_mistake_is_refused(name):
-    call, error, message = MISTAKES[name]
-    with pytest.raises(error, match=message):
-        call()
+test_mistake_is_refused = each_refused(MISTAKES)

@@ -5,6 +5,7 @@ import pytest
 
 import mintmc
 from mintmc import Ladder
+from mistakes import each_refused
 
 
 def test_the_paper_ladder():
@@ -108,11 +109,7 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_are_refused(name):
-    call, error, message = MISTAKES[name]
-    with pytest.raises(error, match=message):
-        call()
+test_mistakes_are_refused = each_refused(MISTAKES)
 
 
 def test_a_ladder_shows_what_it_is():

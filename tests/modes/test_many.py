@@ -84,6 +84,13 @@ def test_a_mode_may_be_missing_though_all_others_were_reached_twice():
     assert Found(np.zeros((49, 1)), np.zeros(49), 9 * chains, 0, 0, 4 * chains, 16).unseen < 0.1
 
 
+def test_what_hardly_any_chain_led_to_is_not_counted_in_thousands():
+    """Where most modes were on the way of one chain only, any number of others would fit: Chao's least one is said."""
+    chains = np.array([1] * 16 + [2] * 4 + [3] * 3)
+    found = Found(np.zeros((23, 1)), np.zeros(23), 9 * chains, 0, 0, chains, 28)
+    assert 16 * 15 / (2 * 5) <= found.unseen < 9 * 23
+
+
 @pytest.mark.slow
 def test_a_part_of_the_rows_goes_ahead():
     """A mixture of two normals whose labels can be swapped, on 30,000 rows."""

@@ -98,6 +98,20 @@ def test_processes_with_different_settings_are_refused_before_they_begin(setting
     assert list(tmp_path.iterdir()) == []
 
 
+def kill_one(both, victim):
+    """Kill one of two processes: the other ends soon, with one line that says who is gone."""
+    both[victim].kill()
+    begun = time.monotonic()
+    text = both[1 - victim].communicate(timeout=60)[1]
+    # The time-out is 8 s; JAX looks a few times in it. Who shares passes notices a closed connection at once, but not
+    # whose it was.
+    assert time.monotonic() - begun < 20
+    assert both[1 - victim].returncode == 1
+    assert one_line(text).startswith(f"error: process {victim} is gone")
+    assert "start the same again, in all processes, to go on" in text
+    both[victim].communicate()
+
+
 @pytest.mark.parametrize("victim", [1, pytest.param(0, marks=pytest.mark.slow)])
 def test_a_killed_process_is_named_in_one_line_and_the_run_goes_on(victim, tmp_path):
     out = tmp_path / "run.zarr"
@@ -105,15 +119,7 @@ def test_a_killed_process_is_named_in_one_line_and_the_run_goes_on(victim, tmp_p
     while not all((tmp_path / f"run.zarr.part-{index}" / "tempered_posterior").exists() for index in range(2)):
         assert [process.poll() for process in both] == [None, None]
         time.sleep(0.1)
-    both[victim].kill()
-    begun = time.monotonic()
-    text = both[1 - victim].communicate(timeout=60)[1]
-    # The time-out is 8 s; JAX looks a few times in it.
-    assert time.monotonic() - begun < 20
-    assert both[1 - victim].returncode == 1
-    assert one_line(text).startswith(f"error: process {victim} is gone")
-    assert "start the same again, in all processes, to go on" in text
-    both[victim].communicate()
+    kill_one(both, victim)
     record = read_record(f"{out}.part-0")
     assert record["draws"] == 10**8
 
@@ -126,15 +132,7 @@ def test_one_of_those_that_share_full_passes_is_killed(victim, tmp_path):
     while not (out / "posterior").exists() or read_record(out)["drawn"] == 0:
         assert [process.poll() for process in both] == [None, None]
         time.sleep(0.1)
-    both[victim].kill()
-    begun = time.monotonic()
-    text = both[1 - victim].communicate(timeout=60)[1]
-    # The time-out is 8 s. A closed connection is noticed at once, as an error of Gloo's that names nobody.
-    assert time.monotonic() - begun < 20
-    assert both[1 - victim].returncode == 1
-    assert one_line(text).startswith(f"error: process {victim} is gone")
-    assert "start the same again, in all processes, to go on" in text
-    both[victim].communicate()
+    kill_one(both, victim)
     drawn = read_record(out)["drawn"]
     assert 0 < drawn < 10**6
     again = start_two("one chain", out, drawn + DRAWS)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import mintmc
+from mistakes import each_refused
 from truth import gaussian_data, gaussian_log_likelihood
 
 POSTERIOR = mintmc.Posterior(gaussian_log_likelihood, gaussian_data(100))
@@ -180,12 +181,7 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-@pytest.mark.usefixtures("no_compiler")
-def test_mistake_is_refused(name):
-    call, error, message = MISTAKES[name]
-    with pytest.raises(error, match=message):
-        call()
+test_mistake_is_refused = each_refused(MISTAKES)
 
 
 @pytest.mark.usefixtures("no_compiler")

@@ -1,5 +1,7 @@
 """Leaps: every mode at T = 1 with its right weight, found by itself; and what it says where it cannot."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -81,6 +83,15 @@ def test_a_mode_that_leaps_do_not_know_is_told(tree):
     assert any("a mode that leaps do not know" in warning for warning in mintmc.diagnose(other).warnings)
 
 
+def test_draws_below_all_modes_lead_to_where_to_begin(tree):
+    other = tree.copy()
+    other["modes"]["energy"] = other["modes"]["energy"] + 20
+    (said,) = (warning for warning in mintmc.diagnose(other).warnings if "leaps do not know" in warning)
+    call = re.search(r"init=(mintmc\.params_at\(tree, \d+, \d+\))", said)[1]
+    lowest = tree.sample_stats.energy.values.min()
+    assert UNEQUAL.energy(eval(call, {"mintmc": mintmc, "tree": tree})) == pytest.approx(lowest, abs=1e-3)
+
+
 @pytest.mark.slow
 def test_one_mode_is_no_reason_to_leap():
     normal = mintmc.Posterior.from_density(lambda x: -0.5 * jnp.sum(x**2))
@@ -104,7 +115,12 @@ def test_exploring_that_was_stopped_early_is_told():
     assert any("modes were not seen" in warning for warning in verdict.warnings)
     # Other hot chains, after the draws, find some of them.
     assert len(tree.attrs["modes_late"]) > 0
-    assert any("were found when all draws were made" in warning for warning in verdict.warnings)
+    late = len(tree.attrs["modes_late"])
+    (said,) = (warning for warning in verdict.warnings if "were found when all draws were made" in warning)
+    assert f"init=mintmc.late_starts(posterior, tree), chains={max(late, 2)}" in said
+    start = mintmc.late_starts(circle, tree)
+    np.testing.assert_allclose(start.params[:late], tree.attrs["modes_late"], rtol=1e-6)
+    assert len(start.params) == max(late, 2)
     nearest = [np.abs(np.asarray(mode) - centres).sum(axis=1).min() for mode in tree.attrs["modes_late"]]
     assert max(nearest) < 0.1
     assert not any(
@@ -123,6 +139,44 @@ def test_modes_that_are_given_are_not_sought(tree):
     assert any("the modes were given" in note for note in verdict.notes)
 
 
+NORMAL = mintmc.Posterior.from_density(lambda x: -0.5 * jnp.sum(x**2))
+
+
+@pytest.mark.slow
+def test_modes_closer_than_their_width_are_one():
+    given = mintmc.Leaps(modes=[np.zeros(2), np.full(2, 0.3), np.full(2, -0.3)])
+    tree = mintmc.sample(NORMAL, given, init=np.zeros(2), **SETTINGS | {"draws": 500})
+    assert tree["modes"].sizes["mode"] == 1
+    assert (tree.sample_stats["leap_rate"] == 0).all()
+    assert any("2 of the modes that were given are one with another" in note for note in mintmc.diagnose(tree).notes)
+    # Two bumps of one valley, found by itself.
+    bumps = mintmc.Posterior.from_density(
+        lambda x: jnp.logaddexp(-0.5 * jnp.sum((x - 1.2) ** 2), -0.5 * jnp.sum((x + 1.2) ** 2))
+    )
+    tree = mintmc.sample(bumps, mintmc.Leaps(starts=64), init=np.zeros(2), **SETTINGS)
+    assert tree["modes"].sizes["mode"] == 1
+    assert distance(tree.posterior.theta.values[..., 0] ** 2, 1 + 1.2**2) < LIMIT
+
+
+@pytest.mark.slow
+def test_a_continuum_of_modes_is_told_and_does_no_harm():
+    """A ring of radius 10: descents end all over it, and straight lines between the ends are barred."""
+    ring = mintmc.Posterior.from_density(lambda x: -0.5 * ((jnp.sqrt(jnp.sum(x**2) + 1e-9) - 10) / 0.5) ** 2)
+    start = np.array([10.0, 0.0])
+    tree = mintmc.sample(ring, mintmc.Leaps(), init=start, **SETTINGS | {"draws": 8000, "chains": 4})
+    assert tree["modes"].sizes["mode"] > 1
+    verdict = mintmc.diagnose(tree)
+    assert any("a continuum such as a ring" in note for note in verdict.notes), verdict
+    theta = tree.posterior.theta.values
+    # On a plane, radii are as likely as their density times themselves.
+    assert distance(np.linalg.norm(theta, axis=-1), 10 + 0.25 / 10) < LIMIT
+    assert distance(theta[..., 1] > 0, 0.5) < LIMIT
+
+
+def test_modes_that_are_apart_are_not_called_a_continuum(tree):
+    assert not any("continuum" in note for note in mintmc.diagnose(tree).notes)
+
+
 @pytest.mark.slow
 def test_on_data_labels_that_can_be_swapped_have_equal_weights(tmp_path):
     rng = np.random.default_rng(5)
@@ -135,6 +189,8 @@ def test_on_data_labels_that_can_be_swapped_have_equal_weights(tmp_path):
     theta = tree.posterior.theta.values
     assert distance(theta[..., 0] > theta[..., 1], 0.5) < LIMIT
     assert abs((theta[..., 0] > theta[..., 1]).mean() - 0.5) < 0.05
+    share = next(note for note in mintmc.diagnose(tree).notes if note.startswith("looking for other modes"))
+    assert 0 < float(re.search(r"took (\S+) of all rows", share)[1]) < 0.3
     more = mintmc.resume(tmp_path / "run.zarr", posterior, draws=2000, progress=False)
     assert_same(more, mintmc.sample(posterior, mintmc.Leaps(), init=np.zeros(2), **settings | {"draws": 2000}))
 
@@ -185,6 +241,22 @@ MISTAKES = {
     "modes": (
         lambda: mintmc.sample(UNEQUAL, mintmc.Leaps(modes=[np.zeros(3)]), init=np.zeros(DIM)),
         r"modes\[0\] must have the form of init",
+    ),
+    "control without data": (
+        lambda: mintmc.sample(
+            UNEQUAL, mintmc.Leaps(control=mintmc.Taylor(), batch_size=10), init=np.zeros(DIM), progress=False
+        ),
+        "posterior must have data to take mini-batches of",
+    ),
+    "no list of modes": (
+        lambda: mintmc.sample(UNEQUAL, mintmc.Leaps(modes=3), init=np.zeros(DIM)),
+        TypeError,
+        "modes must be a list of params, or what find_modes returned, got 3",
+    ),
+    "an empty list of modes": (
+        lambda: mintmc.sample(UNEQUAL, mintmc.Leaps(modes=[]), init=np.zeros(DIM)),
+        TypeError,
+        r"modes must be a list of params, or what find_modes returned, got \[\]",
     ),
     "places": (lambda: mintmc.Leaps(places=0), "places must be at least 1, got 0"),
     "explore": (lambda: mintmc.Leaps(explore=3), TypeError, "explore must be a mintmc sampler"),

@@ -13,6 +13,7 @@ from mintmc.acceptance.proxy import Proxy
 from mintmc.control import each
 from mintmc.energy import Tempered
 from mintmc.proposals import Point
+from mistakes import each_refused
 from truth import LIMIT, distance, distance_between, gaussian_data, gaussian_log_likelihood, mostly_slow
 
 N, TEMPERATURE = 10_000, 100.0  # n_eff = 100, posterior sd 0.1
@@ -268,11 +269,7 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_are_refused(name):
-    call, message = MISTAKES[name]
-    with pytest.raises(ValueError, match=message):
-        call()
+test_mistakes_are_refused = each_refused(MISTAKES)
 
 
 def test_bounds_are_checked_against_the_params(posterior):

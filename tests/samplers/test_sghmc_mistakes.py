@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 import mintmc
 from mintmc.kernels.schedule import Polynomial
 from mintmc.samplers.stochastic_gradient import SGHMC
+from mistakes import each_refused
 from stochastic import X, run
 
 GOOD = SGHMC(10, step_size=1e-3, friction=1.0)
@@ -77,9 +77,4 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-@pytest.mark.usefixtures("no_compiler")
-def test_mistake_is_refused(name):
-    call, error, message = MISTAKES[name]
-    with pytest.raises(error, match=message):
-        call()
+test_mistake_is_refused = each_refused(MISTAKES)

@@ -107,7 +107,7 @@ def test_a_flipped_bit_in_rings_or_checkpoint_is_noticed_when_the_run_goes_on(wh
 
 
 @pytest.mark.slow
-def test_a_flipped_bit_anywhere_is_noticed_or_harmless(whole, tmp_path):
+def test_a_flipped_bit_anywhere_is_noticed_or_harmless(whole, tmp_path, record_property):
     expected, rng = numbers(run("equi-energy", None, 2 * DRAWS, **SETTINGS)), np.random.default_rng(1)
     files, noticed = files_of(whole), 0
     for i in range(200):
@@ -116,7 +116,28 @@ def test_a_flipped_bit_anywhere_is_noticed_or_harmless(whole, tmp_path):
         damaged = path / file.relative_to(whole)
         flip(damaged, rng.integers(8 * file.stat().st_size))
         noticed += check_right_or_named(going_on(path), damaged, expected)
-    print(f"{noticed} of 200 flips in {len(files)} files were noticed, the others were harmless")
+    record_property("tried", 200)
+    record_property("noticed", noticed)
+
+
+def lose(file, how):
+    if how == "deleted":
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["deleted", "truncated"])
+def test_any_lost_file_is_noticed_or_harmless_when_the_run_goes_on(whole, tmp_path, how, record_property):
+    expected, noticed = numbers(run("equi-energy", None, 2 * DRAWS, **SETTINGS)), 0
+    for file in files_of(whole):
+        path = copied(whole, tmp_path)
+        damaged = path / file.relative_to(whole)
+        lose(damaged, how)
+        noticed += check_right_or_named(going_on(path), damaged, expected)
+    record_property("tried", len(files_of(whole)))
+    record_property("noticed", noticed)
 
 
 @pytest.mark.parametrize("how", ["deleted", "truncated"])
@@ -124,10 +145,7 @@ def test_a_lost_file_is_noticed(whole, tmp_path, how):
     expected, path = numbers(open_run(whole)), copied(whole, tmp_path)
     for file in [file for file in files_of(whole) if "rings" not in file.parts]:
         damaged = path / file.relative_to(whole)
-        if how == "deleted":
-            damaged.unlink()
-        else:
-            damaged.write_bytes(damaged.read_bytes()[: file.stat().st_size // 2])
+        lose(damaged, how)
         is_refused = check_right_or_named(reading(path), damaged, expected)
         assert is_refused or (how == "truncated" and not is_read(file)), damaged
         shutil.copy(file, damaged)

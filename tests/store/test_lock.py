@@ -135,7 +135,7 @@ def two_writers(name, path, draws, seeds):
         ),
     ],
 )
-def test_of_two_writers_one_is_refused_and_nothing_is_lost(name, seeds, trials, tmp_path):
+def test_of_two_writers_one_is_refused_and_nothing_is_lost(name, seeds, trials, tmp_path, record_property):
     rng, draws = np.random.default_rng(0), 3000
     expected = {seed: run(name, None, draws, seed=seed) for seed in set(seeds)}
     refused = 0
@@ -156,4 +156,5 @@ def test_of_two_writers_one_is_refused_and_nothing_is_lost(name, seeds, trials, 
         else:
             assert seeds[0] == seeds[1]
         assert_same(open_run(path), expected[seeds[winner]])
-    print(f"{refused} of {trials} second writers were refused")
+    record_property("tried", trials)
+    record_property("noticed", refused)

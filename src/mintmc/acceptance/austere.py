@@ -21,9 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from mintmc import count
-from mintmc.acceptance.base import AcceptanceTest, decided
-from mintmc.acceptance.stream import MIN_WITNESSES, Moments, read_until
+from mintmc.acceptance.base import AcceptanceTest
+from mintmc.acceptance.stream import MIN_WITNESSES, Moments, decided_by_mean, read_until
 from mintmc.data import Batch, Rows
 from mintmc.energy import Tempered
 from mintmc.proposals import Point
@@ -83,17 +82,7 @@ class Austere(AcceptanceTest):
         moments, _ = read_until(
             batch["stream"], differences, n, self.block, lambda look, read: read + self.block, is_sure, here.theta.dtype
         )
-        log_ratio = n * moments.mean + others
-        is_defined = ~jnp.isnan(log_ratio)
-        info = decided(
-            accepted=is_defined & (moments.mean > threshold),
-            acceptance_rate=jnp.where(is_defined, jnp.exp(jnp.minimum(log_ratio, 0)), 0),
-            log_ratio_noise=float(n) ** 2 * moments.noise_of_mean(n),
-            is_defined=is_defined,
-        )
-        read = count.times(2, moments.read)
-        touched = {"data_touched": count.add(read, count.of(oracle)), "oracle_touched": count.of(oracle)}
-        return info | touched, memory
+        return decided_by_mean(n * moments.mean + others, moments, threshold, n, oracle), memory
 
     def _choose(
         self, differences: Callable[[Rows], Array], threshold: Array, batch: Batch, n: int

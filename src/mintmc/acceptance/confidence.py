@@ -29,9 +29,9 @@ from jax import Array
 
 from mintmc import count
 from mintmc.acceptance.austere import ORACLE_TOUCHED
-from mintmc.acceptance.base import AcceptanceTest, decided
+from mintmc.acceptance.base import AcceptanceTest
 from mintmc.acceptance.proxy import Aged
-from mintmc.acceptance.stream import Moments, read_until
+from mintmc.acceptance.stream import Moments, decided_by_mean, read_until
 from mintmc.control import each
 from mintmc.data import Batch, Rows
 from mintmc.energy import Tempered
@@ -134,19 +134,8 @@ class Confidence(AcceptanceTest):
             return jnp.where(look == 0, self.block, jnp.ceil(read * self.growth)).astype(jnp.int32)
 
         moments, _ = read_until(batch["stream"], values, n, self.block, next_look, is_sure, here.dtype)
-        log_ratio = n * (moments.mean + known) + others
-        is_defined = ~jnp.isnan(log_ratio)
-        info = decided(
-            accepted=is_defined & (moments.mean > threshold),
-            acceptance_rate=jnp.where(is_defined, jnp.exp(jnp.minimum(log_ratio, 0)), 0),
-            log_ratio_noise=float(n) ** 2 * moments.noise_of_mean(n),
-            is_defined=is_defined,
-        )
-        return info | {
-            "data_touched": count.add(count.times(2, moments.read), count.of(oracle)),
-            "oracle_touched": count.of(oracle),
-            "bound_violations": (moments.largest > bound * 1.0001).astype(jnp.int32),
-        }
+        info = decided_by_mean(n * (moments.mean + known) + others, moments, threshold, n, oracle)
+        return info | {"bound_violations": (moments.largest > bound * 1.0001).astype(jnp.int32)}
 
     def _bound(
         self, here: Array, there: Array, expansion: Any, values: Callable[[Rows], Array], batch: Batch, T: Any, n: int

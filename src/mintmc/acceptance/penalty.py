@@ -19,19 +19,6 @@ def penalty(noise: Array, m: int) -> Array:
     return noise / 2 + noise**2 / (4.0 * (m + 1)) + noise**3 / (3.0 * (m + 1) * (m + 3))
 
 
-def mean_acceptance(log_ratio: Array, noise: Array, penalised: bool) -> Array:
-    """Acceptance of a move with true ``log_ratio``, averaged over normal noise of variance ``noise`` > 0.
-
-    Examples
-    --------
-    >>> round(float(mean_acceptance(0.0, 1.0, penalised=True)), 3)
-    0.617
-    """
-    centre = log_ratio - (noise / 2 if penalised else 0.0)
-    spread = jnp.sqrt(noise)
-    return norm.cdf(centre / spread) + jnp.exp(centre + noise / 2) * norm.cdf(-(centre + noise) / spread)
-
-
 def implied_temperature(noise: Array) -> Array:
     """Factor by which a test without penalty heats the target, for moves that change the energy little.
 

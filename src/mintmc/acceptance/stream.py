@@ -17,8 +17,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from mintmc import count
+from mintmc.acceptance.base import decided
 from mintmc.data import Rows, Stream
 from mintmc.energy import apart
+from mintmc.statistics import Info
 
 MIN_WITNESSES = 5.0
 """With 5 the variance is known to within a factor of about 1.5. Of 50 normal values there are 9.5, of 20 about 5.5."""
@@ -82,6 +85,19 @@ class Moments(NamedTuple):
         )
 
 
+def decided_by_mean(log_ratio: Array, moments: Moments, threshold: Array, n: int, oracle: int) -> Info:
+    """What is recorded of a decision by which side of a threshold the mean lies on; an oracle read ``oracle`` rows."""
+    is_defined = ~jnp.isnan(log_ratio)
+    info = decided(
+        accepted=is_defined & (moments.mean > threshold),
+        acceptance_rate=jnp.where(is_defined, jnp.exp(jnp.minimum(log_ratio, 0)), 0),
+        log_ratio_noise=float(n) ** 2 * moments.noise_of_mean(n),
+        is_defined=is_defined,
+    )
+    read = count.times(2, moments.read)
+    return info | {"data_touched": count.add(read, count.of(oracle)), "oracle_touched": count.of(oracle)}
+
+
 class _Reading(NamedTuple):
     moments: Moments
     look: Array
@@ -95,12 +111,12 @@ def read_until(
     n: int,
     block: int,
     next_look: Callable[[Array, Array], Array],
-    decided: Callable[[Moments, Array], Array],
+    is_sure: Callable[[Moments, Array], Array],
     dtype: jnp.dtype,
 ) -> tuple[Moments, Array]:
     """Read rows until a look at them decides, or all are read; returns the moments and the number of looks.
 
-    ``next_look(look, read)`` is the number of rows at which to look next, ``decided(moments, look)`` the test (look =
+    ``next_look(look, read)`` is the number of rows at which to look next, ``is_sure(moments, look)`` the test (look =
     1, 2, ...).
     """
 
@@ -111,7 +127,7 @@ def read_until(
         moments = moments.merge(values_of(stream.take(moments.read, block)), new)
         looking = moments.read >= reading.next_look
         look = reading.look + looking
-        done = looking & (decided(moments, look) | (moments.read >= n))
+        done = looking & (is_sure(moments, look) | (moments.read >= n))
         following = jnp.where(looking, jnp.minimum(next_look(look, moments.read), n), reading.next_look)
         return _Reading(moments, look, following, done)
 

@@ -13,7 +13,7 @@ from mintmc.data.batch import (
 )
 from mintmc.data.disk import DiskData, distinct
 from mintmc.data.disk_batch import Fresh, FromDisk, Runs
-from mintmc.data.open import from_arrow, from_csv, from_npy, from_parquet, from_zarr, open_data
+from mintmc.data.open import open_data
 from mintmc.data.reader import PASSES_PER_SHUFFLE, RowReader
 
 __all__ = [
@@ -33,11 +33,6 @@ __all__ = [
     "Supplied",
     "Uniform",
     "distinct",
-    "from_arrow",
-    "from_csv",
-    "from_npy",
-    "from_parquet",
-    "from_zarr",
     "named_leaves",
     "open_batches",
     "open_data",

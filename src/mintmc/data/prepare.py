@@ -86,19 +86,7 @@ def prepare(
     for name, leaf in named_leaves(data.example):
         if leaf.size == 0:
             raise ValueError(f"data{name} must have numbers in its rows, got shape {leaf.shape[1:]} in {data.name}")
-    description: dict[str, Any] = {
-        "version": VERSION,
-        "n": data.n,
-        "leaves": [
-            {"name": f"data{name}", "file": f"{i}.npy", "shape": leaf.shape[1:], "dtype": str(leaf.dtype)}
-            for i, (name, leaf) in enumerate(named_leaves(data.example))
-        ],
-        "tree": _described(data.example, iter(range(len(jax.tree.leaves(data.example))))),
-        "seed": seed,
-        "source": data.name,
-    }
-    if data.categories:
-        description["categories"] = data.categories
+    description = _description(data, seed)
     with locked(out):
         if out.exists():  # made by another process since we looked
             raise FileExistsError(f"out must not exist yet, got {out}")
@@ -171,6 +159,22 @@ def _append(path: Path, rows: np.ndarray) -> None:
         raise OSError(
             error.errno, f"out must be on a disk with room for the data, got {error.strerror}", str(path)
         ) from error
+
+
+def _description(data: DiskData, seed: int) -> dict[str, Any]:
+    """What is known of prepared rows before they are written."""
+    found: dict[str, Any] = {
+        "version": VERSION,
+        "n": data.n,
+        "leaves": [
+            {"name": f"data{name}", "file": f"{i}.npy", "shape": leaf.shape[1:], "dtype": str(leaf.dtype)}
+            for i, (name, leaf) in enumerate(named_leaves(data.example))
+        ],
+        "tree": _described(data.example, iter(range(len(jax.tree.leaves(data.example))))),
+        "seed": seed,
+        "source": data.name,
+    }
+    return found | ({"categories": data.categories} if data.categories else {})
 
 
 def _described(tree: Rows, places: Any) -> Any:

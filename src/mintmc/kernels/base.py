@@ -46,8 +46,9 @@ class Kernel(Protocol):
         ...
 
     def position(self, state: Any) -> Array:
-        """Where a state is, as a flat vector: what is drawn."""
-        ...
+        """Where a state is, as a flat vector: what is drawn. Its ``theta``, unless a kernel says otherwise."""
+        result: Array = state.theta
+        return result
 
     def step(self, key: Array, state: Any, batch: Batch, tuning: Any) -> tuple[Any, Info]:
         """One step from one key."""

@@ -139,10 +139,6 @@ class FireflyKernel(Kernel):
             "overflows": 1 - fits.astype(jnp.int32),
         }
 
-    def position(self, state: State) -> Array:
-        """Where a state is."""
-        return state.theta
-
     @property
     def temperatures(self) -> Any:
         """That of the target."""

@@ -30,16 +30,15 @@ import numpy as np
 from jax import Array
 
 from mintmc import count
-from mintmc.acceptance.base import AcceptanceTest
-from mintmc.acceptance.exact import Exact
-from mintmc.acceptance.minibatch import Common
 from mintmc.data import Batch
 from mintmc.energy import Density, Model
 from mintmc.kernels import metropolis
 from mintmc.kernels.base import Kernel
 from mintmc.kernels.metropolis import MetropolisKernel
 from mintmc.kernels.replicas import Lowest, count_round_trips, lower
-from mintmc.kernels.swap import Swaps, joined, one_more
+from mintmc.kernels.rung_moves import RungMoves
+from mintmc.kernels.rungs import Rungs
+from mintmc.kernels.swap import Swaps, one_more, sources
 from mintmc.proposals import Point, Proposal, Tuning
 from mintmc.statistics import DATA_TOUCHED, DECIDED, ENERGY, Info, Statistic, counted
 
@@ -95,6 +94,7 @@ class ParallelTemperingKernel(Kernel):
     dtype: Any
     temper: str = "posterior"
     is_controlled: bool = False  # whether batches estimate only what the expansions in batch["control"] leave
+    keeps_rungs: bool = False  # whether the states of all rungs are recorded
 
     @property
     def rungs(self) -> int:
@@ -104,7 +104,7 @@ class ParallelTemperingKernel(Kernel):
     @property
     def exact(self) -> int:
         """Rungs that read all data; they come first."""
-        return self.swaps.exact
+        return self._rungs.exact
 
     def randomness(self, key: Array) -> Randomness:
         """Everything random in one step but the batches."""
@@ -118,12 +118,12 @@ class ParallelTemperingKernel(Kernel):
     def init(self, theta: Array, batch: Batch) -> State:
         """All rungs at one point, of which one full pass tells everything."""
         rungs, exact = self.rungs, self.exact
-        point = self._visit(theta, 1.0, batch) if exact else self._unknown(theta)
+        point = self._moves.visit(theta, 1.0, batch) if exact else self._moves.unknown(theta)
         point = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (exact, *leaf.shape)), point)
         gradient = point.gradient
         if gradient is not None:
-            base = self.swaps.target(1.0).base_gradient(theta)
-            gradient = base + (gradient - base) / self._temperatures[:exact, None]
+            base = self._rungs.target(1.0).base_gradient(theta)
+            gradient = base + (gradient - base) / self._rungs.all_temperatures[:exact, None]
         return State(
             theta=jnp.broadcast_to(theta, (rungs, theta.size)),
             gradient=gradient,
@@ -162,59 +162,31 @@ class ParallelTemperingKernel(Kernel):
             info["energy"] = jax.tree.map(lambda leaf: leaf[0], after.density)
         if self.touched is None:
             info["data_touched"] = self._data_touched(tried, local)
+        if self.keeps_rungs:
+            info["rung_theta"] = after.theta
         return after, info
 
     def move(self, randomness: metropolis.Randomness, state: State, batch: Batch, tuning: Tuning) -> tuple[State, Info]:
         """A local move of every rung; what is decided has a leading axis of rungs."""
-
-        def one(at: tuple[Any, ...], batch: Batch, rung: int) -> tuple[Point, Info]:
-            point, randomness, tuning, temperature = at
-            local = self.local(rung, temperature)
-            moved, info = local.advance(randomness, metropolis.State(point, ()), batch, tuning)
-            names = [each.name for each in DECIDED] + (["data_touched"] if self.proposal.varies else [])
-            return moved.point, {name: info[name] for name in names}
-
-        exact = self.exact
-        known = Point(state.theta[:exact], state.gradient, state.density)
-        each = (randomness, tuning, self._temperatures)
-        results = []
-        if exact:
-            cold = (known, *jax.tree.map(lambda leaf: leaf[:exact], each))
-            alone = partial(one, batch=batch, rung=0)
-            # Full passes side by side would not fit into the cache; without data, one by one they would take longer.
-            results.append(jax.vmap(alone)(cold) if self.model.n == 0 else jax.lax.map(alone, cold))
-            known = results[0][0]
-        for rung in range(exact, self.rungs):
-            roles = {role: batch[f"{role}{rung}"] for role in self.local(rung).batches} | self.swaps.others(batch)
-            at = (Point(state.theta[rung]), *jax.tree.map(lambda leaf, k=rung: leaf[k], each))
-            results.append(one_more(one(at, roles, rung)))
-        theta = jnp.concatenate([point.theta for point, _ in results])
-        decided = joined([decided for _, decided in results])
+        known = Point(state.theta[: self.exact], state.gradient, state.density)
+        theta, known, decided = self._moves.make(randomness, state.theta, known, batch, tuning)
         return state._replace(theta=theta, gradient=known.gradient, density=known.density), decided
 
     def swap(self, log_uniform: Array, state: State, batch: Batch, tried: Array) -> tuple[State, Info]:
         """Swap the states of rungs i and i+1 for all pairs i that are tried and accepted."""
-        exact, temperatures = self.exact, self._temperatures
+        exact = self.exact
         known = Point(state.theta[:exact], state.gradient, state.density)
         if 0 < exact < self.rungs:
             # What the colder rung must know of a state that it may get costs a full pass.
             new = jax.lax.cond(
                 tried[exact - 1],
-                lambda: self._visit(state.theta[exact], self.temperatures[exact], batch),
-                lambda: self._unknown(state.theta[exact]),
+                lambda: self._moves.visit(state.theta[exact], self.temperatures[exact], batch),
+                lambda: self._moves.unknown(state.theta[exact]),
             )
             known = jax.tree.map(lambda old, row: jnp.concatenate([old, row]), known, one_more(new))
-        decided = self.swaps.decide(log_uniform, state.theta, known.density, batch, tried)
-        # Rung k gets the state of rung source[k].
-        goes = decided["accepted"].astype(jnp.int32)
-        source = jnp.arange(self.rungs) + jnp.pad(goes, (0, 1)) - jnp.pad(goes, (1, 0))
-        known = jax.tree.map(lambda leaf: leaf[source[:exact]], known)
-        if known.gradient is not None:
-            # That of log pi at one temperature is not that at another.
-            base = jax.vmap(self.swaps.target(1.0).base_gradient)(known.theta)
-            ratio = (temperatures[source] / temperatures)[:exact, None]
-            carried = base + (known.gradient - base) * ratio
-            known = known._replace(gradient=jnp.where(ratio == 1, known.gradient, carried))
+        decided = self._swaps.decide(log_uniform, state.theta, known.density, batch, tried)
+        source = sources(decided["accepted"])
+        known = self._swaps.carried(known, source)
         theta, replica = state.theta[source], state.replica[source]
         return state._replace(theta=theta, gradient=known.gradient, density=known.density, replica=replica), decided
 
@@ -238,20 +210,18 @@ class ParallelTemperingKernel(Kernel):
     def statistics(self) -> tuple[Statistic, ...]:
         """Those of rung 0, and of all rungs."""
         varying = (DATA_TOUCHED,) if self.touched is None else ()
-        return (*DECIDED, *varying, *((ENERGY,) if self.exact else ()), *RUNGS)
+        states = (Statistic("rung_theta", ("rung", "parameter"), self.dtype, over="last", kept="state"),)
+        return (*DECIDED, *varying, *((ENERGY,) if self.exact else ()), *RUNGS, *(states if self.keeps_rungs else ()))
 
     @property
     def batches(self) -> dict[str, int]:
         """The batches that a step reads: all data, or each rung's own, and one for every other pair on batches."""
-        sizes = {"all": self.model.n} if self.exact else {}
-        for rung in range(self.exact, self.rungs):
-            sizes |= {f"{role}{rung}": size for role, size in self.local(rung).batches.items()}
-        return sizes | self.swaps.batches
+        return self._moves.batches | self._swaps.batches
 
     @property
     def touched(self) -> int | None:
         """Where all rungs read all data, swaps read nothing."""
-        return self._data_per_move if self.exact == self.rungs and not self.proposal.varies else None
+        return self._moves.data_per_move if self.exact == self.rungs and not self.proposal.varies else None
 
     @property
     def init_touched(self) -> int:
@@ -260,35 +230,20 @@ class ParallelTemperingKernel(Kernel):
 
     def local(self, rung: int, temperature: float | Array | None = None) -> MetropolisKernel:
         """The kernel of a rung's local moves."""
-        size = self.batch_sizes[rung]
-        target = self.swaps.target(self.temperatures[rung] if temperature is None else temperature)
-        test: AcceptanceTest = Exact() if size == self.model.n else Common(self.penalised)
-        return MetropolisKernel(target, self.proposal, test, size, self.dim, self.dtype)
+        return self._moves.local(rung, temperature)
 
     @property
-    def swaps(self) -> Swaps:
-        """How neighbours compare their states."""
-        return Swaps(
-            self.model,
-            self.temperatures,
-            self.batch_sizes,
-            self.penalised,
-            self.dtype,
-            self.temper,
-            self.is_controlled,
-        )
+    def _rungs(self) -> Rungs:
+        sizes, settings = self.batch_sizes, (self.penalised, self.dtype, self.temper, self.is_controlled)
+        return Rungs(self.model, self.temperatures, sizes, *settings)
 
     @property
-    def _temperatures(self) -> Array:
-        return jnp.asarray(self.temperatures, self.dtype)
+    def _moves(self) -> RungMoves:
+        return RungMoves(self._rungs, self.proposal, self.dim)
 
-    def _visit(self, theta: Array, temperature: float, batch: Batch) -> Point:
-        return self.local(0, temperature).visit(theta, batch)
-
-    def _unknown(self, theta: Array) -> Point:
-        """A point of which nothing is known, in the shape of one that all data were read for."""
-        gradient = jnp.zeros_like(theta) if self.proposal.uses_gradient else None
-        return Point(theta, gradient, self.model.no_density(self.dtype))
+    @property
+    def _swaps(self) -> Swaps:
+        return Swaps(self._rungs)
 
     def _energies(self, before: State, after: State, batch: Batch) -> Array:
         """Exact and of the new states, or estimated and of the old ones, which have not seen this step's batches."""
@@ -296,17 +251,8 @@ class ParallelTemperingKernel(Kernel):
         estimated = [above(before.theta[rung], batch[f"test{rung}"])[0][None] for rung in range(self.exact, self.rungs)]
         return jnp.concatenate([after.density.energy_above(self.reference, self.temper), *estimated])
 
-    @property
-    def _data_per_move(self) -> int:
-        return sum(self.local(rung).touched or 0 for rung in range(self.rungs))
-
     def _data_touched(self, tried: Array, local: Info) -> count.Count:
-        """Data points read in a step that swaps noisy pairs: a full pass, or both states on a batch, for each."""
+        """Data points read in a step: to move, to swap, and to know the energies."""
         reference = sum(self.model.reference_rows(size) for size in self.batch_sizes[self.exact :])
-        total = count.of(self._data_per_move + reference)
-        for rung in range(self.rungs if self.proposal.varies else 0):
-            total = count.add(total, jax.tree.map(lambda word, k=rung: word[k], local["data_touched"]))
-        for i, cost in enumerate(self.swaps.costs):
-            if cost:
-                total = count.add(total, jax.tree.map(lambda word, i=i: jnp.where(tried[i], word, 0), count.of(cost)))
-        return total
+        moved = count.add(self._moves.data_touched(local), count.of(reference))
+        return count.add(moved, self._swaps.data_touched(tried))

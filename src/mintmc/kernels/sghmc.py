@@ -20,7 +20,6 @@ eps C = 1 no momentum is left, and it is SGLD of step 2 eps^2.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -32,9 +31,8 @@ from jax import Array
 
 from mintmc.data import Batch
 from mintmc.energy import Tempered
-from mintmc.kernels.base import Kernel
 from mintmc.kernels.schedule import StepSize, step_at
-from mintmc.kernels.sgld import STATISTICS, batches, estimate_gradient, settle
+from mintmc.kernels.stochastic_gradient import StochasticGradientKernel, settle
 from mintmc.statistics import Info
 
 
@@ -54,7 +52,7 @@ class Randomness(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SGHMCKernel(Kernel):
+class SGHMCKernel(StochasticGradientKernel):
     """Push the momentum, then move with it."""
 
     target: Tempered
@@ -65,9 +63,6 @@ class SGHMCKernel(Kernel):
     batch_size: int
     dim: int
     dtype: Any
-
-    statistics = STATISTICS
-    proposal = None
 
     def randomness(self, key: Array) -> Randomness:
         """Standard normal vectors."""
@@ -85,35 +80,12 @@ class SGHMCKernel(Kernel):
         momentum = state.momentum
         if self.resample_every is not None:
             momentum = jnp.where(state.time % self.resample_every == 0, randomness.momentum, momentum)
-        gradient = estimate_gradient(state.theta, batch, self.target)
+        gradient = self.gradient(state.theta, batch)
         # At the allowed limit C = B rounding could make the difference negative.
         injected = jnp.maximum(self.friction - 0.5 * step_size * self.noise_estimate, 0)
         kick = jnp.sqrt(2 * step_size * injected) * randomness.push
         momentum = momentum + (step_size * (gradient - self.friction * momentum) + kick)
         return settle(state, State(state.theta + step_size * momentum, momentum, state.time + 1), step_size)
-
-    def position(self, state: State) -> Array:
-        """Where a state is."""
-        return state.theta
-
-    @property
-    def temperatures(self) -> Any:
-        """That of the target."""
-        return self.target.temperature
-
-    @property
-    def batches(self) -> dict[str, int]:
-        """The batch that a step reads."""
-        return batches(self.batch_size, self.target.model.n)
-
-    @property
-    def touched(self) -> int:
-        """The rows of its batch, at the state and at the centre of an expansion if there is one."""
-        return self.batch_size * (1 + self.target.beside)
-
-    def audited(self) -> Mapping[int, Kernel]:
-        """Itself: how large its steps are is judged afterwards."""
-        return {0: self}
 
     def linear_update(self, step: float, precision: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """A and Q of x <- A x + N(0, Q), x = (theta, r), where the target is normal; see ``SGLDKernel``."""

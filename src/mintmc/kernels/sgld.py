@@ -19,7 +19,6 @@ samples pi_T^2.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -28,15 +27,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from mintmc.acceptance.base import chosen, decided
 from mintmc.data import Batch
 from mintmc.energy import Tempered
-from mintmc.kernels.base import Kernel
 from mintmc.kernels.schedule import StepSize, step_at
+from mintmc.kernels.stochastic_gradient import StochasticGradientKernel, settle
 from mintmc.proposals.tuning import gather, spread
-from mintmc.statistics import DECIDED, Info, Statistic
-
-STATISTICS = (*DECIDED, Statistic("step_size"))
+from mintmc.statistics import Info
 
 
 class State(NamedTuple):
@@ -47,7 +43,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SGLDKernel(Kernel):
+class SGLDKernel(StochasticGradientKernel):
     """One step along the estimated gradient, with noise."""
 
     target: Tempered
@@ -56,9 +52,6 @@ class SGLDKernel(Kernel):
     batch_size: int
     dim: int
     dtype: Any
-
-    statistics = STATISTICS
-    proposal = None
 
     def randomness(self, key: Array) -> Array:
         """A standard normal vector."""
@@ -71,32 +64,9 @@ class SGLDKernel(Kernel):
     def advance(self, randomness: Array, state: State, batch: Batch, tuning: None) -> tuple[State, Info]:
         """One step along the estimated gradient, with noise."""
         step_size = step_at(self.step_size, state.time, self.dtype)
-        gradient = estimate_gradient(state.theta, batch, self.target)
+        gradient = self.gradient(state.theta, batch)
         shift = 0.5 * step_size * gather(self.scale, gradient) + jnp.sqrt(step_size) * randomness
         return settle(state, State(state.theta + spread(self.scale, shift), state.time + 1), step_size)
-
-    def position(self, state: State) -> Array:
-        """Where a state is."""
-        return state.theta
-
-    @property
-    def temperatures(self) -> Any:
-        """That of the target."""
-        return self.target.temperature
-
-    @property
-    def batches(self) -> dict[str, int]:
-        """The batch that a step reads."""
-        return batches(self.batch_size, self.target.model.n)
-
-    @property
-    def touched(self) -> int:
-        """The rows of its batch, at the state and at the centre of an expansion if there is one."""
-        return self.batch_size * (1 + self.target.beside)
-
-    def audited(self) -> Mapping[int, Kernel]:
-        """Itself: how large its steps are is judged afterwards."""
-        return {0: self}
 
     def linear_update(self, step: float, precision: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """A and Q of x <- A x + N(0, Q) where the target is normal and its gradient has covariance ``noise``."""
@@ -105,24 +75,3 @@ class SGLDKernel(Kernel):
         preconditioner = root @ root.T
         update = np.eye(self.dim) - step / 2 * preconditioner @ precision
         return update, step * preconditioner + step**2 / 4 * preconditioner @ noise @ preconditioner
-
-
-def estimate_gradient(theta: Array, batch: Batch, target: Tempered) -> Array:
-    """Gradient of the log target on the batch of this step; exact if that is all data."""
-    if "all" in batch:
-        return target.full_gradient(theta, batch["all"])[1]
-    return target.informed(batch).batch_gradient(theta, batch["gradient"])
-
-
-def settle(before: Any, after: Any, step_size: Array) -> tuple[Any, Info]:
-    """The state after a step, and its record: there is no test, every step is taken that leads to a finite state."""
-    is_defined = jnp.isfinite(after.theta).all()
-    # Code under jit cannot raise, and a NaN would stay for ever: the old state is kept, and time goes on.
-    settled = chosen(is_defined, after, before._replace(time=after.time))
-    rate = is_defined.astype(step_size.dtype)
-    return settled, decided(is_defined, rate, jnp.zeros_like(rate), is_defined) | {"step_size": step_size}
-
-
-def batches(batch_size: int, n: int) -> dict[str, int]:
-    """The batch that a step reads: all rows need neither shuffling nor gathering."""
-    return {"all" if batch_size == n else "gradient": batch_size}

@@ -127,10 +127,6 @@ class TunaKernel(Kernel):
         rows = {"data_touched": count.times(2, number), "kept": sums.kept, "bound_violations": sums.violations}
         return State(jnp.where(info["accepted"], there, here)), info | rows
 
-    def position(self, state: State) -> Array:
-        """Where a state is."""
-        return state.theta
-
     @property
     def temperatures(self) -> Any:
         """That of the target."""

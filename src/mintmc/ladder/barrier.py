@@ -38,26 +38,6 @@ def barrier(rejections: Sequence[float] | np.ndarray) -> np.ndarray:
     return np.concatenate([[0.0], np.cumsum(_checked(rejections))])
 
 
-def round_trip_rates(rejections: Sequence[float] | np.ndarray) -> tuple[float, float]:
-    """Round trips a scan, of all replicas together, that the deo and seo schemes would make.
-
-    Parameters
-    ----------
-    rejections
-        Mean rejection rates of the swaps between neighbours.
-
-    Examples
-    --------
-    >>> round_trip_rates([0.5, 0.5])
-    (0.16666666666666666, 0.125)
-    """
-    rates = _checked(rejections)
-    if (rates == 1).any():
-        return 0.0, 0.0
-    inefficiency = float(np.sum(rates / (1 - rates)))
-    return 1 / (2 + 2 * inefficiency), 1 / (2 * len(rates) + 2 * inefficiency)
-
-
 def even_temperatures(
     temperatures: Sequence[float] | np.ndarray, rejections: Sequence[float] | np.ndarray, rungs: int
 ) -> np.ndarray:

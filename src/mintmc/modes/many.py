@@ -14,7 +14,7 @@ beta-binomial distribution, and how likely is it to lie on that of none. The lar
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -36,6 +36,8 @@ _AT_A_TIME, _FEWEST = 32, 256
 """Starts that are gone down from before it asks whether all modes were reached twice, and the fewest of them."""
 _MANY, _ITERATIONS = 8, 50
 """Modes of which it can be asked how often chains come by, and how often it is."""
+_HIDDEN = 0.9
+"""Share of the modes that are not seen, from which on their number is no estimate any more."""
 _ENOUGH = 0.1
 """Modes that may be missing when it ends before the last start."""
 _MATTERS = (10.0, 2.0)
@@ -84,7 +86,10 @@ def _unseen(starts: np.ndarray, chains: np.ndarray, origins: int) -> float:
 
 
 def _missed(chains: np.ndarray, origins: int) -> float:
-    """How many modes no chain led to, if each mode lies on the way of a beta-binomial number of them."""
+    """How many modes no chain led to, if each mode lies on the way of a beta-binomial number of them.
+
+    0 where hardly any mode would be seen at all: any number would fit what was, and Chao's least number must do.
+    """
     known, unseen = len(chains), 0.0
     for _ in range(_ITERATIONS):
         # Moments with those that were not seen among them.
@@ -96,7 +101,9 @@ def _missed(chains: np.ndarray, origins: int) -> float:
         a, b = share * (1 / alike - 1), (1 - share) * (1 / alike - 1)
         at = np.arange(origins)
         none = float(np.exp(np.sum(np.log(b + at + 1e-300) - np.log(a + b + at))))
-        unseen = known * none / max(1 - none, 1e-3)
+        if none > _HIDDEN:
+            return 0.0
+        unseen = known * none / (1 - none)
     return unseen
 
 
@@ -172,11 +179,7 @@ def gather(
             break
     reached = sum(valley.starts for valley in valleys)
     if part is not None:
-        coarse, valleys = _low(valleys, flat.dim), []
-        ends = run(lambda valley: _descended(on_all, valley.theta), coarse)
-        for valley, end in zip(coarse, ends, strict=True):
-            end = end and end._replace(starts=valley.starts, chains=valley.chains)
-            valleys = valleys if end is None else _joined(on_all, valleys, end)
+        valleys = _on_all_rows(on_all, _low(valleys, flat.dim), run)
     valleys = sorted(_low(valleys, flat.dim), key=lambda valley: valley.energy)
     lost += reached - sum(valley.starts for valley in valleys)
     dim = flat.dim
@@ -189,6 +192,16 @@ def gather(
         None if chains is None else np.array([len(valley.chains) for valley in valleys], int),
         len(frozenset().union(*(valley.chains for valley in valleys))),
     )
+
+
+def _on_all_rows(search: Search, coarse: list[_Valley], run: Callable[..., Iterable[Any]]) -> list[_Valley]:
+    """Valleys that were found on a part of the rows, followed to their ends on all."""
+    valleys: list[_Valley] = []
+    ends = run(lambda valley: _descended(search, valley.theta), coarse)
+    for valley, end in zip(coarse, ends, strict=True):
+        end = end and end._replace(starts=valley.starts, chains=valley.chains)
+        valleys = valleys if end is None else _joined(search, valleys, end)
+    return valleys
 
 
 def _low(valleys: list[_Valley], dim: int) -> list[_Valley]:

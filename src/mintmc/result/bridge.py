@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mintmc.result.mbar import log_mean, mbar
+from mintmc.result.mbar import bridge, log_mean, responsibilities
 from mintmc.result.modes import batch_means, mode_weights
 
 PROPOSED = ("proposal_energy", "proposal_log_fit")
@@ -30,7 +30,7 @@ def of_leaps(tree: Any) -> dict[str, Any]:
     drawn = _log_ratio(stats["energy"].values, stats["log_fit"].values)
     if not np.isfinite(drawn).all() or np.isnan(proposed).any():
         raise ValueError("tree must be of a run that is past its warm-up, got energies that are not known")
-    value = _bridge(proposed, drawn.ravel())
+    value = bridge(proposed, drawn.ravel())
     with np.errstate(divide="ignore"):
         weights = mode_weights(tree)
         by_mode = value + np.log(weights["weight"].values)
@@ -47,21 +47,10 @@ def _log_ratio(energy: np.ndarray, log_fit: np.ndarray) -> np.ndarray:
     return np.asarray(-energy.astype(float) - log_fit.astype(float))
 
 
-def _bridge(proposed: np.ndarray, drawn: np.ndarray) -> float:
-    """Log Z from log ratios at draws from q and from pi."""
-    # Energies of q and of pi, less that of q: only their difference counts.
-    ratios = np.concatenate([proposed, drawn])
-    energies, counts = np.stack([np.zeros_like(ratios), -ratios]), np.array([len(proposed), len(drawn)])
-    return -float(mbar(energies, counts, np.array([0.0, -log_mean(proposed)]))[1])
-
-
 def _error(proposed: np.ndarray, drawn: np.ndarray, value: float) -> float:
     """By the spread of what either side says of Z, of the run's draws over stretches: they depend on each other."""
-    from scipy.special import expit
-
-    share = np.log(drawn.size / len(proposed))
     # Near the solution, log Z = const + log mean over q of s - log mean over pi of 1 - s.
-    of_fits, of_draws = expit(proposed - value + share), expit(value - share - drawn)
+    of_fits, of_draws = responsibilities(proposed, drawn, value)
     spread = of_fits.std() / of_fits.mean() / np.sqrt(len(proposed))
     means = batch_means(of_draws).ravel()
     between = means.std(ddof=1) / means.mean() / np.sqrt(len(means)) if len(means) > 1 else np.nan

@@ -19,6 +19,7 @@ from mintmc.result.law import law_numbers, law_warnings
 from mintmc.result.leap_diagnosis import leap_notes, leap_numbers, leap_warnings
 from mintmc.result.reading import (
     moved_group,
+    rows_touched,
     settings_of,
     smaller_steps,
     started_apart,
@@ -30,8 +31,6 @@ from mintmc.result.rungs import summary, table
 if TYPE_CHECKING:
     import xarray
 
-_STRETCH = 2**18
-"""Draws whose counts are read at a time."""
 _STATISTICS = ("acceptance_rate", "log_ratio_noise", "data_touched")
 _ATTRIBUTES = ("temperature", "sampler_settings", "undefined_moves", "data_touched_setup")
 
@@ -120,18 +119,12 @@ def _mixing(tree: Any, judged: Any) -> dict[str, float]:
         return float(choose([choose(variable.values) for variable in summary.data_vars.values()]))
 
     draws = DataTree.from_dict({"posterior": judged})
-    touched = _total(tree["sample_stats"]["data_touched"]) + sum(tree.attrs["data_touched_setup"])
+    touched = rows_touched(tree)
     with np.errstate(all="ignore"):  # a parameter that never changed has no R-hat: NaN says so
         bulk, tail = (over_all(ess(draws, method=method), np.min) for method in ("bulk", "tail"))
         agreement = {"rhat": over_all(rhat(draws), np.max)} if judged.sizes["chain"] > 1 else {}
     per_million = bulk / touched * 1e6 if touched else np.nan
     return {**agreement, "ess_bulk": bulk, "ess_tail": tail, "ess_per_million": per_million}
-
-
-def _total(counts: Any) -> float:
-    """The sum over all draws, read a stretch at a time."""
-    draws = range(0, counts.sizes["draw"], _STRETCH)
-    return sum(float(counts.isel(draw=slice(first, first + _STRETCH)).sum()) for first in draws)
 
 
 def _heating(tree: Any) -> float:

@@ -1,4 +1,4 @@
-"""What happened on the rungs of a ladder: group ``ladder`` of the tree."""
+"""What happened on the rungs of a ladder: groups ``ladder`` and ``rungs`` of the tree."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from mintmc.flat import FlatTarget
 
 if TYPE_CHECKING:
     import xarray
@@ -47,3 +49,15 @@ def ladder_group(facts: LadderFacts) -> xarray.Dataset:
     rungs, chains, draws = facts.energy.shape
     coords = {"rung": np.arange(rungs), "chain": np.arange(chains), "draw": np.arange(draws)}
     return xarray.Dataset(known, coords, facts.attributes)
+
+
+def rungs_group(target: FlatTarget, theta: np.ndarray) -> xarray.Dataset:
+    """The states of all rungs (rung, chain, draw, d), with the names and axes that draws have."""
+    import xarray
+
+    of_all, named = ("rung", "chain", "draw"), {}
+    for name, values in target.shown(theta).items():
+        own = target.dims.get(name) or [f"{name}_dim_{axis}" for axis in range(values.ndim - len(of_all))]
+        named[name] = ((*of_all, *own), values)
+    found = xarray.Dataset(named)
+    return found.assign_coords({str(dim): target.coords.get(dim, np.arange(size)) for dim, size in found.sizes.items()})

@@ -9,7 +9,7 @@ import numpy as np
 
 from mintmc.result.diagnosis import MAX_NOISE
 from mintmc.result.ladder_diagnosis import disagreement, mode_numbers
-from mintmc.result.reading import thinned
+from mintmc.result.reading import rows_touched, thinned
 
 MAX_UNSEEN = 0.5
 """Modes that exploring is expected to have missed."""
@@ -19,6 +19,10 @@ MISSED = 0.02
 """Weight, by energy and width, of a mode that draws should have visited."""
 MIN_LEAPS = 0.01
 """Acceptance of leaps below which weights take too long."""
+MAX_CROSSED = 0.01
+"""Local moves from one mode to another, where a barrier stands between them."""
+_DRAWS_CROSSED = 20_000
+"""Of a chain, the last, that are asked for it."""
 
 
 def leap_numbers(tree: Any) -> dict[str, float]:
@@ -55,12 +59,15 @@ def leap_warnings(tree: Any, numbers: dict[str, float]) -> Iterator[str]:
             )
             yield (
                 f"chain {at[0]}, draw {at[1]} has an energy {below:.3g} below all modes that are known: a mode that "
-                "leaps do not know; run again with chains that start there (init=PerChain(...))"
+                "leaps do not know; run again from there, "
+                f"mintmc.sample(posterior, sampler, init=mintmc.params_at(tree, {at[0]}, {at[1]}), ...)"
             )
     if late := tree.attrs.get("modes_late"):
+        chains = max(len(late), tree["sample_stats"].sizes["chain"])
         yield (
-            f"{len(late)} modes that leaps do not know were found when all draws were made (attribute modes_late): "
-            "run again with more starts=, or with chains that start there (init=PerChain(...))"
+            f"{len(late)} modes that leaps do not know were found when all draws were made (attribute modes_late): run "
+            "again from there, "
+            f"mintmc.sample(posterior, sampler, init=mintmc.late_starts(posterior, tree), chains={chains}, ...)"
         )
     if tree.attrs.get("modes_crowded_out"):
         yield f"{tree.attrs['modes_crowded_out']} modes more were found than there is room for: use more places"
@@ -83,10 +90,29 @@ def leap_warnings(tree: Any, numbers: dict[str, float]) -> Iterator[str]:
         )
 
 
+def _crossed(tree: Any) -> float:
+    """How often a local move leads to another mode: seen where every step is a draw."""
+    if int(tree.attrs["thin"]) > 1:
+        return 0.0
+    last = tree["sample_stats"].to_dataset()[["mode", "leap_from"]].isel(draw=slice(-_DRAWS_CROSSED, None)).load()
+    before, after = last["mode"].values[:, :-1], last["leap_from"].values[:, 1:]
+    return float((before != after).mean()) if before.size else 0.0
+
+
 def leap_notes(tree: Any) -> Iterator[str]:
-    """What it cannot know."""
+    """What it cannot know, and what looking for it took."""
+    if rows := tree.attrs.get("data_touched_looking_again"):
+        share = rows / rows_touched(tree)
+        yield f"looking for other modes when all draws were made took {share:.2g} of all rows that were read"
+    if (share := _crossed(tree)) > MAX_CROSSED:
+        yield (
+            f"{share:.1%} of the local moves go from one mode to another: modes that are not apart (closer than their "
+            "width, or a continuum such as a ring) are parts of one valley, between which leaps are of little use"
+        )
     if np.isnan(float(tree.attrs["modes_unseen"])):
         yield "the modes were given: others would not be seen; leave modes= out to have them sought"
+        if merged := int((tree["modes"]["starts"].values - 1).sum()):
+            yield f"{merged} of the modes that were given are one with another: no barrier stands between them"
     elif tree["modes"].sizes["mode"] == 1:
         yield "one mode was found, so there were no leaps: a mode that no hot chain came near would not be seen"
     else:

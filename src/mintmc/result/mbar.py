@@ -52,3 +52,22 @@ def log_mean(logs: Any) -> float:
     from scipy.special import logsumexp
 
     return float(logsumexp(logs) - np.log(len(logs)))
+
+
+def bridge(there: np.ndarray, here: np.ndarray) -> float:
+    """Log Z of a density less that of another, from log ratios (this one over the other) at draws of both.
+
+    ``there`` are ratios at draws of the other density, ``here`` at draws of this one.
+    """
+    # Energies of the two, less that of the other: only their difference counts.
+    ratios = np.concatenate([there, here])
+    energies, counts = np.stack([np.zeros_like(ratios), -ratios]), np.array([len(there), len(here)])
+    return -float(mbar(energies, counts, np.array([0.0, -log_mean(there)]))[1])
+
+
+def responsibilities(there: np.ndarray, here: np.ndarray, log_z: float) -> tuple[np.ndarray, np.ndarray]:
+    """How far draws of the other density might be of this one, and the other way round, between 0 and 1."""
+    from scipy.special import expit
+
+    share = np.log(here.size / there.size)
+    return expit(there - log_z + share), expit(log_z - share - here)

@@ -17,14 +17,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mintmc import check
+from mintmc.result.labels import MOST_MODES, clustered, labelled
 from mintmc.result.reading import draws_group
+from mintmc.result.regional import Shares, regional
+from mintmc.result.rung_energies import kept_rungs
 
 if TYPE_CHECKING:
     import xarray
 
 BATCHES = 20
-_MOST_MODES = 2**16
-"""Far more than draws can tell apart."""
+METHODS = ("counting", "regional")
 
 
 class Agreement(NamedTuple):
@@ -36,7 +38,11 @@ class Agreement(NamedTuple):
 
 
 def mode_weights(
-    tree: xarray.DataTree, label: Callable[[Any], Any] | None = None, count: int | None = None, seed: int = 0
+    tree: xarray.DataTree,
+    label: Callable[[Any], Any] | None = None,
+    count: int | None = None,
+    seed: int = 0,
+    method: str = "counting",
 ) -> xarray.Dataset:
     """Weights of modes, of each chain and of all of them, with standard errors from batch means.
 
@@ -56,12 +62,17 @@ def mode_weights(
         Number of modes; with ``label`` it may be left out, and modes beyond the last one visited are then unknown.
     seed
         Of k-means.
+    method
+        "counting" takes the share of draws in each mode. "regional" takes that of the hottest rung on all data, and
+        follows each mode down the ladder by energies alone: with fewer draws than would have to find their way down,
+        and without the noise of who happened to. It needs a ladder with ``keep_rungs=True``, at least two rungs on all
+        data, and labels that are a fixed function of the state; the hottest rung must visit every mode.
 
     Returns
     -------
     xarray.Dataset
-        ``weight`` and ``error`` (mode), ``chain_weight`` and ``chain_error`` (chain, mode), ``label`` (chain, draw),
-        and the cluster's ``centre`` (mode, parameter) if found by k-means.
+        ``weight`` and ``error`` (mode), ``chain_weight`` and ``chain_error`` (chain, mode), ``label`` (chain, draw) of
+        the draws at T = 1, and the cluster's ``centre`` (mode, parameter) if found by k-means.
 
     Examples
     --------
@@ -77,32 +88,41 @@ def mode_weights(
     import xarray
 
     draws = check.tree(tree)[draws_group(tree)]
-    known = count if count is None else check.integer("count", count, 1, most=_MOST_MODES)
+    known = count if count is None else check.integer("count", count, 1, most=MOST_MODES)
     seed = check.integer("seed", seed, 0, 2**32 - 1)
+    is_regional = check.choice("method", method, METHODS) == "regional"
+    energies, states = kept_rungs(tree) if is_regional else (None, None)
+    parts = [draws] if states is None else [states.isel(rung=rung) for rung in range(states.sizes["rung"])]
     centres = {}
     if label is not None:
-        labels = _labelled(draws, check.function("label", label), known)
+        labels = labelled(parts, check.function("label", label), known)
     elif known is not None:
-        labels, centre = _clustered(draws, known, seed)
+        labels, centre = clustered(parts, known, seed)
         centres = {"centre": (("mode", "parameter"), centre)}
     elif "modes" in tree.children:
-        labels, known = np.asarray(tree["sample_stats"]["mode"]), tree["modes"].sizes["mode"]
+        labels, known = np.asarray(tree["sample_stats"]["mode"])[None], tree["modes"].sizes["mode"]
     else:
         raise ValueError("label or count must be given, got neither")
     known = known or int(labels.max()) + 1
-    inside = labels[..., None] == np.arange(known)
-    means, weights = batch_means(inside), inside.mean(axis=1)
+    found = _counted(labels[0], known) if energies is None else regional(energies, labels, known)
+    means = batch_means(found.of_draws).reshape(-1, known)
     return xarray.Dataset(
         {
-            "weight": ("mode", inside.mean(axis=(0, 1))),
-            "error": ("mode", _error(tree, means.reshape(-1, known), weights)),
-            "chain_weight": (("chain", "mode"), weights),
-            "chain_error": (("chain", "mode"), standard_error(means.swapaxes(0, 1))),
-            "label": (("chain", "draw"), labels),
+            "weight": ("mode", found.weight),
+            "error": ("mode", _error(tree, means, found.chain_weight)),
+            "chain_weight": (("chain", "mode"), found.chain_weight),
+            "chain_error": (("chain", "mode"), standard_error(batch_means(found.of_chains).swapaxes(0, 1))),
+            "label": (("chain", "draw"), labels[0]),
             **centres,
         },
-        {"mode": np.arange(known), "chain": np.arange(len(labels))},
+        {"mode": np.arange(known), "chain": np.arange(labels.shape[1])},
     )
+
+
+def _counted(labels: np.ndarray, modes: int) -> Shares:
+    """The shares of draws in each mode."""
+    inside = labels[..., None] == np.arange(modes)
+    return Shares(inside.mean(axis=(0, 1)), inside.mean(axis=1), inside, inside)
 
 
 def _error(tree: Any, means: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -153,8 +173,8 @@ def agreement(labels: Any) -> Agreement:
     if labels.shape[0] == 0 or labels.shape[1] < 2:
         raise ValueError(f"labels must have at least 2 draws of a chain, got shape {labels.shape}")
     found = np.unique(labels)
-    if len(found) > _MOST_MODES or (found != np.round(found)).any():
-        raise ValueError(f"labels must be whole numbers, at most {_MOST_MODES} of them, got {check.shown(given)}")
+    if len(found) > MOST_MODES or (found != np.round(found)).any():
+        raise ValueError(f"labels must be whole numbers, at most {MOST_MODES} of them, got {check.shown(given)}")
     inside = labels[..., None] == found
     chains, draws, modes = inside.shape
     freedom = (chains - 1) * (modes - 1)
@@ -183,37 +203,3 @@ def batch_means(values: np.ndarray) -> np.ndarray:
 def standard_error(means: np.ndarray) -> np.ndarray:
     """The standard error of a mean over the first axis; 0 if there is nothing to tell it from."""
     return means.std(axis=0, ddof=1) / np.sqrt(len(means)) if len(means) > 1 else np.zeros(means.shape[1:])
-
-
-def _labelled(draws: Any, label: Callable[[Any], Any], count: int | None) -> np.ndarray:
-    shape = (draws.sizes["chain"], draws.sizes["draw"])
-    params = {name: values.transpose("chain", "draw", ...).values for name, values in draws.data_vars.items()}
-    found = check.called("label", label, params["theta"] if list(params) == ["theta"] else params)
-    try:
-        labels = np.asarray(found)
-    except Exception:  # ragged, or an object with ideas of its own
-        raise TypeError(f"label must return an array of whole numbers, got {check.shown(found)}") from None
-    if labels.shape != shape:
-        raise ValueError(f"label must return one number for each (chain, draw), shape {shape}, got {labels.shape}")
-    if labels.dtype.kind not in "biu":
-        raise TypeError(f"label must return whole numbers, got dtype {labels.dtype}")
-    highest = _MOST_MODES if count is None else count
-    if labels.min() < 0 or labels.max() >= highest:
-        below = "" if count is None else f" and below count={count}"
-        raise ValueError(f"label must return numbers from 0{below}, got {labels.min()} to {labels.max()}")
-    return labels.astype(int)
-
-
-def _clustered(draws: Any, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    try:
-        from sklearn.cluster import KMeans
-    except ImportError:
-        raise ImportError("mode_weights by k-means needs scikit-learn: pip install 'mintmc[kmeans]'") from None
-    shape = (draws.sizes["chain"], draws.sizes["draw"])
-    check.integer("count", count, 1, shape[0] * shape[1], "number of draws")
-    parts = [values.transpose("chain", "draw", ...).values.reshape(*shape, -1) for values in draws.data_vars.values()]
-    theta = np.concatenate(parts, axis=-1, dtype=np.float64).reshape(shape[0] * shape[1], -1)
-    found = KMeans(count, n_init=10, random_state=seed).fit(theta)
-    # The numbers of clusters are arbitrary: from the lowest centre to the highest they are not.
-    order = np.lexsort(found.cluster_centers_.T[::-1])
-    return np.argsort(order)[found.labels_].reshape(shape), found.cluster_centers_[order]

@@ -16,6 +16,8 @@ APART = 0.5
 """Chains whose starts spread less than this, in standard deviations of what they sample, started in one place."""
 PARAMS = "params_form"
 """The attribute of a tree that says how params are put together from its variables."""
+_STRETCH = 2**18
+"""Draws whose counts are read at a time."""
 WITHIN = (0.01, 0.99)
 """The quantiles between which most draws of a parameter lie."""
 
@@ -63,6 +65,14 @@ def thinned(group: Any, *names: str) -> Any:
     width = sum(variable.size for variable in dataset.data_vars.values()) // (chains * draws)
     most = max(NUMBERS_JUDGED // (chains * width), _DRAWS_PER_CHAIN)
     return dataset.isel(draw=slice(None, None, -(-draws // most))).load()
+
+
+def rows_touched(tree: Any) -> float:
+    """All rows that a run has read, before its draws and for them; counts are read a stretch at a time."""
+    counts = tree["sample_stats"]["data_touched"]
+    draws = range(0, counts.sizes["draw"], _STRETCH)
+    of_draws = sum(float(counts.isel(draw=slice(first, first + _STRETCH)).sum()) for first in draws)
+    return of_draws + sum(tree.attrs["data_touched_setup"])
 
 
 def started_apart(tree: Any, scale: Any) -> bool:

@@ -18,12 +18,11 @@ from typing import Any
 import numpy as np
 
 from mintmc.result.mbar import log_mean, mbar, mixed
+from mintmc.result.rung_energies import exact_rungs, rung_energies
 
 FAR_FROM_PRIOR = 0.5
 """Of h / T on the hottest rung: where the likelihood still decides it is sqrt(d / 2), whatever the temperature."""
 _BATCHES = 10
-_MOST_DRAWS = 20_000
-"""Of a rung; of longer runs every so many are used."""
 
 
 def of_ladder(tree: Any) -> dict[str, Any]:
@@ -34,17 +33,14 @@ def of_ladder(tree: Any) -> dict[str, Any]:
             "tree must be of a run with temper='likelihood' (the prior must stay as it is on every rung), got energies "
             f"of the {ladder.attrs.get('energy_of', 'posterior')}"
         )
-    n = int(tree.attrs["n"])
-    sizes = ladder["batch_size"].values
-    if (sizes < n).any():
+    exact, sizes = exact_rungs(tree), ladder["batch_size"].values
+    if exact < len(sizes):
         raise ValueError(
             "tree must have all data on every rung: energies that batches estimate are noisy, got batches of "
-            f"{', '.join(str(size) for size in sizes[sizes < n])}"
+            f"{', '.join(str(size) for size in sizes[exact:])}"
         )
-    b = 1 / ladder["temperature"].values.astype(float)
-    energy = ladder["energy"].transpose("rung", "chain", "draw").values.astype(float)
-    energy = energy[:, :, np.isfinite(energy).all(axis=(0, 1))]
-    energy = energy[:, :, :: -(-energy[0].size // _MOST_DRAWS)]
+    found = rung_energies(tree, exact)
+    b, energy = found.b, found.spaced
     all_chains, reference = energy.reshape(len(b), -1), float(ladder.attrs["reference_energy"])
     value = from_all(b, all_chains)
     # Stepping stones end at the hottest rung: from there to the prior by what all rungs say.
@@ -78,10 +74,16 @@ def from_all(b: np.ndarray, energy: np.ndarray, at: float = 0.0) -> float:
 
     rungs, draws = energy.shape
     work, counts = b[:, None] * energy.ravel(), np.full(rungs, draws)
+    return -float(logsumexp(-at * energy.ravel() - mixed(work, counts, free_energies(b, energy))))
+
+
+def free_energies(b: np.ndarray, energy: np.ndarray) -> np.ndarray:
+    """-log Z of every rung by MBAR, that of rung 0 being 0; ``energy`` is (rung, draws)."""
+    rungs, draws = energy.shape
     # Stepping stones are near enough to begin with.
     stones = [log_mean(-(b[k] - b[k + 1]) * energy[k + 1]) for k in range(rungs - 1)]
-    f = mbar(work, counts, np.concatenate([[0.0], np.cumsum(stones)]))
-    return -float(logsumexp(-at * energy.ravel() - mixed(work, counts, f)))
+    start = np.concatenate([[0.0], np.cumsum(stones)])
+    return mbar(b[:, None] * energy.ravel(), np.full(rungs, draws), start)
 
 
 def _error(b: np.ndarray, energy: np.ndarray) -> float:

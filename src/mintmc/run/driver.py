@@ -69,7 +69,7 @@ class Driver:
         with self.display, Interrupt() as interrupt, workers(cores(run.lanes)) as pool:
             session = Session(pool, self.display, interrupt)
             pool.submit(import_module, "arviz_base")  # which trees are made by: it takes as long as many a save
-            run.compile(session, self.keeper.room(task.draws, task.chains, task.target.dim))
+            run.compile(session, self.keeper.room(task.draws, task.chains, run.width))
             self._restore()
             task.crew.meet("restored")
             clock.start("warmup")

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 import jax
@@ -19,13 +18,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from mintmc import count
-from mintmc.compiled import shapes_and_types
 from mintmc.run import adapt
-from mintmc.run.chains import ChainRun, LaneState
+from mintmc.run.chain_programs import LaneState
+from mintmc.run.chains import ChainRun
 from mintmc.run.keys import Purpose, ints
 from mintmc.run.protocol import Session
 from mintmc.run.survey import FITTED, FOUND, LOOKED, REFINED, Survey
-from mintmc.run.task import compile_program
 from mintmc.statistics import unpacked
 
 ROUNDS = 3
@@ -42,11 +40,7 @@ class LeapRun(ChainRun):
         super()._compile(pool)
         self.pilot_program = self.draw_program
         if self.task.thin > 1:
-            one = replace(self.programs, thin=1)
-            state, adaptation, tuning = self.states[0]
-            given = (state, tuning, self.task.key(Purpose.draw, 0), *ints(0, 0), self._supplied(0))
-            kind = (one.identity_of("draw"), shapes_and_types((state, adaptation, given)))
-            self.pilot_program = self.task.target.compiled(kind, lambda: compile_program(one.draw, *given))
+            self.pilot_program = self.programs.of_single_steps(self.states[0], self._supplied(0))
 
     def warm_up(self, session: Session) -> Iterator[None]:
         """Find and fit the modes, adapt the chains, refine the fits."""
@@ -75,13 +69,13 @@ class LeapRun(ChainRun):
     def _fit(self, session: Session) -> None:
         """A chain in every mode; the chains of the run go on from where these end."""
         survey, task = self.centres, self.task
-        steps, draws = survey.pilot_steps(task.warmup, self.capacity)
+        steps, draws = survey.pilot_steps(task.warmup, self.most_draws)
         phase = session.display.phase("fitting", survey.known * (steps + draws))
 
         def one(mode: int) -> tuple[LaneState, np.ndarray] | None:
             if session.interrupt.requested:
                 return None
-            lane = self._begun(mode, steps)
+            lane = self._adapted(mode, steps)
             state, record = self.pilot_program(
                 lane.state, lane.tuning, task.key(Purpose.pilot, mode, 1), *ints(0, draws), self._supplied(0)
             )
@@ -100,13 +94,11 @@ class LeapRun(ChainRun):
         survey.fit()
         self.states = [lanes[(task.first_chain + chain) % survey.known][0] for chain in range(task.chains)]
 
-    def _begun(self, mode: int, steps: int) -> LaneState:
+    def _adapted(self, mode: int, steps: int) -> LaneState:
         """A chain that has adapted to a mode."""
-        task, kernel, programs = self.task, self.kernel, self.programs
-        start = task.target.compiled(self._kind("init"), lambda: jax.jit(self.crew.program(programs.init)))
-        theta, supplied = jnp.asarray(self.centres.ends[mode], task.target.dtype), self._supplied(0)
-        state = start(task.key(Purpose.pilot, mode, 2), theta, supplied)
-        adaptation = adapt.start(kernel.proposal, theta, task.first_step(kernel.temperatures))
+        task, supplied = self.task, self._supplied(0)
+        theta = jnp.asarray(self.centres.ends[mode], task.target.dtype)
+        state, adaptation, _ = self.programs.begin(task.key(Purpose.pilot, mode, 2), theta, supplied)
         given = (state, adaptation, task.key(Purpose.pilot, mode, 0), *ints(0, steps), supplied)
         state, adaptation, totals = self.warm_program(*given)
         self.centres.read(count.total(totals.touched))
@@ -115,7 +107,7 @@ class LeapRun(ChainRun):
     def _refine(self, session: Session) -> Iterator[None]:
         """Rounds of draws with leaps, each followed by better fits; then what the fits tell of the evidence."""
         survey, task = self.centres, self.task
-        draws = min(task.warmup, self.capacity)
+        draws = min(task.warmup, self.most_draws)
         rounds = ROUNDS if survey.known > 1 else 0
         phase = session.display.phase("refining", rounds * draws * task.chains)
         while survey.rounds < rounds:

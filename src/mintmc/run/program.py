@@ -43,7 +43,7 @@ class Programs:
     ----------
     kernel, batching
         One step, and how its batches are drawn.
-    thin, capacity
+    thin, most_draws
         Steps of a draw, and draws that one call records at most.
     warmup
         Steps of warm-up.
@@ -54,7 +54,7 @@ class Programs:
     kernel: Kernel
     batching: Batching
     thin: int
-    capacity: int
+    most_draws: int
     warmup: int
     dim: int
 
@@ -63,13 +63,13 @@ class Programs:
         depends: dict[str, tuple[Any, ...]] = {
             "init": (),
             "warm": (self._block, self.warmup),
-            "draw": (self._block, self._together, self.thin, self.capacity),
+            "draw": (self._block, self._together, self.thin, self.most_draws),
         }
         return program, identity((self.kernel, self.batching, *depends[program]))
 
     def init(self, key: Array, theta: Array, rows: Rows) -> Any:
         """The first state."""
-        return self.kernel.init(theta, self._batch(self._first_noise(key)[1], rows))
+        return self.kernel.init(theta, self._batch(self._first_randomness(key)[1], rows))
 
     def warm(
         self, state: Any, adaptation: Any, key: Array, first: Array, last: Array, rows: Rows
@@ -77,16 +77,16 @@ class Programs:
         """Steps of warm-up, from each of which the adaptation learns."""
         kernel, ends = self.kernel, jnp.asarray(adapt.window_ends(self.warmup))
 
-        def body(i: Array, noise: Any, carry: tuple[Any, Any, Totals]) -> tuple[Any, Any, Totals]:
+        def body(i: Array, randomness: Any, carry: tuple[Any, Any, Totals]) -> tuple[Any, Any, Totals]:
             state, adaptation, totals = carry
-            state, info = self._advance(noise, state, rows, adapt.tuning(adaptation, final=False))
+            state, info = self._advance(randomness, state, rows, adapt.tuning(adaptation, final=False))
             if kernel.proposal is not None:
                 adaptation = adapt.update(adaptation, kernel.proposal, *kernel.learns_from(state, info), ends[i])
             return state, adaptation, _add(totals, info)
 
         nothing = Totals(count.nothing(), count.nothing())
         result: tuple[Any, Any, Totals] = _loop(
-            partial(self._noise, key), first, last, self._block, 1, body, (state, adaptation, nothing)
+            partial(self._randomness, key), first, last, self._block, 1, body, (state, adaptation, nothing)
         )
         return result
 
@@ -97,33 +97,33 @@ class Programs:
         declared, thin, together = self.kernel.statistics, self.thin, self._together
         one = partial(self._advance, rows=rows, tuning=tuning)
 
-        def several(noise: Any, state: Any) -> tuple[Any, Info]:
+        def several(randomness: Any, state: Any) -> tuple[Any, Info]:
             """Steps whose rows are read together, fewer than a draw has."""
-            tickets = self._read(key, noise[1][0] // together, together)
-            return self._summed(one, (noise[0], tickets), state, together)
+            tickets = self._read(key, randomness[1][0] // together, together)
+            return self._summed(one, (randomness[0], tickets), state, together)
 
-        def body(i: Array, noise: Any, carry: tuple[Any, Info]) -> tuple[Any, Info]:
+        def body(i: Array, randomness: Any, carry: tuple[Any, Info]) -> tuple[Any, Info]:
             state, record = carry
             if thin == 1:
-                state, sums = one(noise, state)
+                state, sums = one(randomness, state)
             elif together < thin:
-                noise = jax.tree.map(lambda leaf: leaf.reshape(-1, together, *leaf.shape[1:]), noise)
-                state, sums = self._summed(several, noise, state, thin // together)
+                randomness = jax.tree.map(lambda leaf: leaf.reshape(-1, together, *leaf.shape[1:]), randomness)
+                state, sums = self._summed(several, randomness, state, thin // together)
             else:
-                state, sums = self._summed(one, noise, state, thin)
+                state, sums = self._summed(one, randomness, state, thin)
             info = statistics.reduce(declared, sums, thin)
             new = statistics.packed(declared, self.kernel.position(state), info)
             put = partial(jax.lax.dynamic_update_index_in_dim, index=i - first, axis=0)
             return state, jax.tree.map(put, record, new)
 
         def example() -> Info:
-            after, info = one(self._first_noise(key), state)
+            after, info = one(self._first_randomness(key), state)
             info = info if thin == 1 else statistics.begin(declared, info)
             return statistics.packed(declared, self.kernel.position(after), info)
 
         shapes = jax.eval_shape(example)
-        empty = jax.tree.map(lambda leaf: jnp.zeros((self.capacity, *leaf.shape), leaf.dtype), shapes)
-        of_block = partial(self._noise, key, with_rows=together == thin)
+        empty = jax.tree.map(lambda leaf: jnp.zeros((self.most_draws, *leaf.shape), leaf.dtype), shapes)
+        of_block = partial(self._randomness, key, with_rows=together == thin)
         result: tuple[Any, Info] = _loop(of_block, first, last, self._block, thin, body, (state, empty))
         return result
 
@@ -146,61 +146,67 @@ class Programs:
     def _read(self, key: Array, number: Array, steps: int) -> dict[str, Rows]:
         return self.batching.tickets(key, number, steps, self.kernel.batches)
 
-    def _noise_of_step(self, key: Array) -> tuple[Any, Any]:
+    def _randomness_of_step(self, key: Array) -> tuple[Any, Any]:
         roles = self.kernel.batches
         keys = jax.random.split(key, 1 + len(roles))
         tickets = {role: self.batching.ticket(k) for role, k in zip(roles, keys[1:], strict=True)}
         return self.kernel.randomness(keys[0]), tickets
 
-    def _noise(self, key: Array, number: Array, steps: int, with_rows: bool = True) -> tuple[Any, Any]:
+    def _randomness(self, key: Array, number: Array, steps: int, with_rows: bool = True) -> tuple[Any, Any]:
         """The randomness of a block of steps, and their batches (``with_rows``) or the numbers of the steps."""
         numbers = number * steps + jnp.arange(steps)
-        noise, tickets = jax.vmap(lambda step: self._noise_of_step(jax.random.fold_in(key, step)))(numbers)
+        randomness, tickets = jax.vmap(lambda step: self._randomness_of_step(jax.random.fold_in(key, step)))(numbers)
         if self.batching.by_block:
             tickets = self._read(key, number, steps) if with_rows else numbers
-        return noise, tickets
+        return randomness, tickets
 
-    def _first_noise(self, key: Array) -> tuple[Any, Any]:
-        noise, tickets = self._noise_of_step(key)
+    def _first_randomness(self, key: Array) -> tuple[Any, Any]:
+        randomness, tickets = self._randomness_of_step(key)
         if self.batching.by_block:
             tickets = jax.tree.map(lambda leaf: leaf[0], self._read(key, jnp.zeros((), jnp.int32), 1))
-        return noise, tickets
+        return randomness, tickets
 
     def _batch(self, tickets: dict[str, Any], rows: Rows) -> Batch:
         return open_batches(self.kernel.batches, self.batching, rows, tickets)
 
-    def _advance(self, noise: Any, state: Any, rows: Rows, tuning: Tuning | None) -> tuple[Any, Info]:
-        return self.kernel.advance(noise[0], state, self._batch(noise[1], rows), tuning)
+    def _advance(self, randomness: Any, state: Any, rows: Rows, tuning: Tuning | None) -> tuple[Any, Info]:
+        return self.kernel.advance(randomness[0], state, self._batch(randomness[1], rows), tuning)
 
-    def _summed(self, advance: Callable[[Any, Any], Any], noise: Any, state: Any, steps: int) -> tuple[Any, Info]:
+    def _summed(self, advance: Callable[[Any, Any], Any], randomness: Any, state: Any, steps: int) -> tuple[Any, Info]:
         """So many steps, and what they report summed up."""
         declared = self.kernel.statistics
         at = partial(jax.tree.map, lambda leaf, i: leaf[i])
 
         def one(i: Array, carry: tuple[Any, Info]) -> tuple[Any, Info]:
             state, sums = carry
-            state, info = advance(at(noise, jax.tree.map(lambda _: i, noise)), state)
+            state, info = advance(at(randomness, jax.tree.map(lambda _: i, randomness)), state)
             return state, statistics.merge(declared, sums, info)
 
-        state, info = advance(at(noise, jax.tree.map(lambda _: 0, noise)), state)
+        state, info = advance(at(randomness, jax.tree.map(lambda _: 0, randomness)), state)
         result: tuple[Any, Info] = jax.lax.fori_loop(1, steps, one, (state, statistics.begin(declared, info)))
         return result
 
 
 def _loop(
-    noise_of: Callable[..., Any], first: Array, last: Array, block: int, thin: int, body: Callable[..., Any], carry: Any
+    randomness_of: Callable[..., Any],
+    first: Array,
+    last: Array,
+    block: int,
+    thin: int,
+    body: Callable[..., Any],
+    carry: Any,
 ) -> Any:
-    """Run ``body(i, noise, carry)`` for draws first <= i < last, with noise drawn a block at a time."""
+    """Run ``body(i, randomness, carry)`` for draws first <= i < last, with randomness drawn a block at a time."""
 
     def run_block(j: Array, carry: Any) -> Any:
         start = j * block
-        noise = noise_of(j, block * thin)
+        randomness = randomness_of(j, block * thin)
         if thin > 1:
-            noise = jax.tree.map(lambda leaf: leaf.reshape(block, thin, *leaf.shape[1:]), noise)
+            randomness = jax.tree.map(lambda leaf: leaf.reshape(block, thin, *leaf.shape[1:]), randomness)
 
         def run_one(i: Array, carry: Any) -> Any:
             here = partial(jax.lax.dynamic_index_in_dim, index=i - start, keepdims=False)
-            return body(i, jax.tree.map(here, noise), carry)
+            return body(i, jax.tree.map(here, randomness), carry)
 
         return jax.lax.fori_loop(jnp.maximum(first, start), jnp.minimum(last, start + block), run_one, carry)
 

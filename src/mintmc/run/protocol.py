@@ -50,6 +50,7 @@ class Run(Protocol):
     """Where a run stands, and how it goes on."""
 
     lanes: Any  # programs that may run at once
+    width: Any  # numbers that a draw of one chain holds, about
     warmed: Any  # how far warm-up is
     drawn: Any  # draws that were made
 

@@ -20,16 +20,14 @@ from mintmc.data import PASSES_PER_SHUFFLE, RowReader, Supplied
 from mintmc.kernels.equi_energy import EquiEnergyKernel, Rung
 from mintmc.ladder.ladder import Ladder
 from mintmc.ladder.reference import Reference
-from mintmc.result.ladder import LadderFacts, ladder_group
 from mintmc.run import adapt
-from mintmc.run.chains import LaneState
-from mintmc.run.draws import Draws, Part
+from mintmc.run.chain_programs import LaneState
+from mintmc.run.draws import Part
 from mintmc.run.keys import Purpose, ints
-from mintmc.run.landmarks import Landmarks
 from mintmc.run.protocol import Run, Session, Standing
 from mintmc.run.rung_programs import RungPrograms
+from mintmc.run.rung_record import RungRecord
 from mintmc.run.rung_rings import RungRings
-from mintmc.run.rung_totals import RungTotals
 from mintmc.run.schedule import Costs, Round, draw_round, warmup_rounds
 from mintmc.run.task import Task
 from mintmc.statistics import unpacked
@@ -52,6 +50,8 @@ class RoundRun(Run):
         Draws that feed the next rung, draws between two extensions of the rings, and steps of every rung for one draw.
     is_audited
         Whether moves on batches are to be compared with all data.
+    keeps_rungs
+        Whether the states of all rungs are kept, not only those of rung 0.
     """
 
     def __init__(
@@ -69,25 +69,24 @@ class RoundRun(Run):
         round_length: int,
         steps: Sequence[int],
         is_audited: bool,
+        keeps_rungs: bool = False,
     ):
         self.task, self.ladder, self.reference, self.rings = task, ladder, reference, rings
         self.kernels, self.places, self.steps = kernels, places, steps
         self.name, self.feed, self.round_length, self.is_audited = name, feed, round_length, is_audited
-        n, rungs, chains = task.target.n, len(ladder), task.chains
-        self.sizes = ladder.rows(n)
+        n, rungs = task.target.n, len(ladder)
         self.warmup_rounds = warmup_rounds(rungs, task.warmup, feed, round_length)
         posterior = reference.target.posterior
         self.reader = RowReader(posterior.data, batching, task.seed, posterior.beside)
-        self.largest = max((size for size in self.sizes if size < n), default=0)
+        self.largest = max((size for size in ladder.rows(n) if size < n), default=0)
         # The rung with the largest batches decides when the data have been read often enough to be shuffled anew.
         per_round = round_length * (self.largest or 1)
         self.rounds_per_shuffle = max(1, math.ceil(PASSES_PER_SHUFFLE * n / per_round))
         self.rows = self.reader.rows(0, self.largest)
         self.made = [0] * rungs
-        self.rounds_done = self.drawn = self.taken = 0
-        self.warmup_touched = np.zeros((rungs, chains))
-        self.totals = RungTotals(rungs, chains, kernels[0].statistics)
-        self.landmarks = Landmarks(task, rungs, reference)
+        self.rounds_done = self.drawn = 0
+        self.width = task.target.dim * (rungs if keeps_rungs else 1)
+        self.record = RungRecord(task, ladder, reference, kernels, steps, keeps_rungs)
         self.costs = Costs([kernel.local(None).most_touched or 0 for kernel in kernels], [task.thin * k for k in steps])
 
     @property
@@ -103,7 +102,7 @@ class RoundRun(Run):
     @property
     def is_full(self) -> bool:
         """Whether there is no room for more draws."""
-        return self.drawn == self.taken + self.kept.room
+        return self.drawn == self.record.end
 
     @property
     def outline(self) -> str:
@@ -116,7 +115,6 @@ class RoundRun(Run):
 
     def compile(self, session: Session, room: int) -> None:
         """Start all rungs of all chains and compile their programs, unless that was done before."""
-        chains = range(self.task.chains)
         programs = RungPrograms(
             self.task,
             self.ladder,
@@ -129,15 +127,9 @@ class RoundRun(Run):
         )
         phase = programs.phase(session)
         self.states = programs.start(session, phase)
-        self.starts_touched = [
-            self.landmarks.begin(chain, self.states[0][chain].state.point.density if self.is_exact(0) else None)
-            for chain in chains
-        ]
+        self.record.begin([lane.state for lane in self.states[0]])
         self.programs = programs.compile(session, phase, self.states)
-        record = self.programs[0][1].out_info[1]
-        self.kept = Draws.empty(len(chains), room, self.kernels[0].statistics, record, None)
-        self.energy = np.full((len(self.ladder), len(chains), room), np.nan)
-        self.touched = np.zeros((len(self.ladder), len(chains), room), np.int64)
+        self.record.make_room(room, self.programs[0][1].out_info[1])
 
     def warm_up(self, session: Session) -> Iterator[None]:
         """Start the rungs one after the other; each adapts its step size, then feeds the next."""
@@ -168,34 +160,27 @@ class RoundRun(Run):
         phase = session.display.phase("draws", self.task.draws * self.lanes, self.drawn * self.lanes, cost=cost)
         before = len(self.warmup_rounds)
         while self.drawn < self.task.draws and not session.interrupt.requested:
-            limit = min(self.task.draws, self.taken + self.kept.room)
+            limit = min(self.task.draws, self.record.end)
             r = draw_round(before, len(self.ladder), self.round_length, self.drawn, limit)
             self._run(r, session, phase)
             self.drawn = r.last
-            # All rungs read data for a draw of the coldest.
-            new = slice(r.first - self.taken, r.last - self.taken)
-            self.kept.statistics["data_touched"][:, new] = self.touched[:, :, new].sum(axis=0)
+            self.record.close(r.first, r.last)
             yield
 
     def take(self) -> Part:
         """The draws made since it was last asked."""
-        first, self.taken = self.taken, self.drawn
-        shown = tuple(each for each in self.kernels[0].statistics if each.kept == "draws")
-        energy = self.energy[:, :, : self.drawn - first]
-        return Part(first, self.kept.between(0, self.drawn - first), shown, {"ladder": self._ladder_group(energy)})
+        return self.record.take(self.drawn, self.rings)
 
     def checkpoint(self) -> Any:
         """Everything that the rest of the run depends on, as a pytree of arrays."""
         at = np.array([self.rounds_done, self.drawn, *self.made])
-        others = self.warmup_touched, self.totals.sums, self.landmarks.checkpoint()
-        return at, self.states, self.rings.checkpoint(), *others
+        return at, self.states, self.rings.checkpoint(), *self.record.checkpoint()
 
     def restore(self, checkpoint: Any) -> None:
         """Go on from a checkpoint."""
-        at, self.states, rings, self.warmup_touched, self.totals.sums, landmarks = checkpoint
-        self.landmarks.restore(landmarks)
+        at, self.states, rings, *record = checkpoint
         self.rounds_done, self.drawn, *self.made = (int(number) for number in at)
-        self.taken = self.drawn
+        self.record.restore(record, self.drawn)
         self.rings.restore(rings)
 
     def committed(self) -> None:
@@ -204,19 +189,12 @@ class RoundRun(Run):
 
     def facts(self) -> dict[str, Any]:
         """What else the tree should know."""
-        setup = np.array([[kernel.init_touched] for kernel in self.kernels]) + self.warmup_touched
-        setup[0, 0] += self.reference.touched + self.task.settled_rows
-        setup[0] += self.starts_touched
         tunings = [[float(state.tuning.step_size) for state in states if state.tuning] for states in self.states]
-        return {
-            "undefined_moves": int(self.totals.undefined.sum()),
-            "step_size": np.array(tunings).T.tolist(),
-            "data_touched_setup": setup.sum(axis=0).astype(int).tolist(),
-        }
+        return {"step_size": np.array(tunings).T.tolist()} | self.record.facts()
 
     def standings(self) -> dict[int, Standing]:
         """Where the chains stand on every rung that moves on batches."""
-        rungs = [k for k in range(len(self.ladder)) if self.is_audited and not self.is_exact(k)]
+        rungs = [k for k in range(len(self.ladder)) if self.is_audited and not self.kernels[k].is_exact]
         return {
             k: Standing(
                 self.kernels[k].plain(self.ladder.temperatures[k]),
@@ -225,28 +203,6 @@ class RoundRun(Run):
             )
             for k in rungs
         }
-
-    def is_exact(self, k: int) -> bool:
-        """Whether a rung reads all data."""
-        return self.kernels[k].is_exact
-
-    def _ladder_group(self, energy: np.ndarray) -> Any:
-        """What happened on every rung."""
-        facts = LadderFacts(
-            attributes={
-                "reference_energy": self.reference.energy,
-                "energy_of": self.reference.energy_of,
-                "ring_groups": self.rings.groups,
-            },
-            landmarks=self.landmarks.facts(),
-            temperatures=self.ladder.temperatures,
-            batch_sizes=self.sizes,
-            energy=energy,
-            rates=self.totals.rates(),
-            ring_occupancy=self.rings.occupancy(),
-            ring_edges=self.rings.known_edges(),
-        )
-        return ladder_group(facts)
 
     def _run(self, r: Round, session: Session, phase: Any) -> None:
         chains = range(self.task.chains)
@@ -270,9 +226,7 @@ class RoundRun(Run):
         given = (self.task.key(Purpose.warmup, chain, k), *ints(r.first, r.last), self._supplies(k, chain))
         state, adaptation, totals = self.programs[k][0](state, adaptation, *given)
         self.states[k][chain] = LaneState(state, adaptation, tuning)
-        self.warmup_touched[k, chain] += count.total(totals.touched)
-        if self.is_exact(k):
-            self.landmarks.at(k, chain, state.point.density, state.point.theta)
+        self.record.note_warmup(k, chain, totals.touched, state)
         rate = float(count.rate_total(totals.acceptance)) / (r.last - r.first)
         return rate, (r.last - r.first) * self.costs.of_step(k)
 
@@ -290,24 +244,8 @@ class RoundRun(Run):
         read = self.rings.shelve(k, chain, r.offset, theta, *known, made)
         theta, values = jax.tree.map(lambda leaf: np.asarray(leaf)[:made], (theta, values))
         touched = count.total(values["data_touched"]) + read
-        if r.recorded:
-            self._keep(k, chain, r, theta, values, touched)
-        else:
-            self.warmup_touched[k, chain] += touched.sum()
-        if self.is_exact(k):
-            self.landmarks.lower(k, chain, values["energy_above"], theta)
+        self.record.note(k, chain, r.first if r.recorded else None, theta, values, touched)
         return float(np.mean(values["acceptance_rate"])), made * self.costs.of_draw(k)
-
-    def _keep(self, k: int, chain: int, r: Round, theta: np.ndarray, values: Any, touched: np.ndarray) -> None:
-        """What is to be recorded of a rung's draws."""
-        first, last = r.first - self.taken, r.last - self.taken
-        self.energy[k, chain, first:last] = values["energy_above"]
-        self.touched[k, chain, first:last] = touched
-        if k == 0:
-            self.kept.write(chain, first, theta, values, self.kernels[0].statistics)
-        if k == len(self.ladder) - 1:
-            self.landmarks.wander(chain, theta)
-        self.totals.add(k, chain, values, touched, self.task.thin * self.steps[k])
 
     def _settle(self, k: int) -> None:
         """From now on a rung's step size stays as it is."""

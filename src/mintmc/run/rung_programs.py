@@ -15,7 +15,7 @@ from mintmc.flat import FlatTarget
 from mintmc.kernels.equi_energy import EquiEnergyKernel
 from mintmc.ladder.ladder import Ladder
 from mintmc.run import adapt
-from mintmc.run.chains import LaneState
+from mintmc.run.chain_programs import LaneState
 from mintmc.run.keys import Purpose, ints, key_of
 from mintmc.run.program import Programs
 from mintmc.run.protocol import Session

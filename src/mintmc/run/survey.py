@@ -70,7 +70,7 @@ class Survey(Centres):
         self._lock, dim = Lock(), task.target.dim
         charts = None if chart is None else empty_atlas(places, dim, task.target.dtype)
         self.of_chain = [_Charts(charts)] * task.chains
-        self.stage = self.known = self.lost = self.rows_read = self.rounds = 0
+        self.stage = self.known = self.lost = self.rows_read = self.rows_again = self.rounds = 0
         self.unseen, self.crowded = 0.0, 0
         self.ends, self.energy = np.zeros((places, dim)), np.full(places, np.nan)
         self.starts = np.zeros(places, int)
@@ -106,12 +106,13 @@ class Survey(Centres):
             is_new &= found.matters(self.energy[: self.known].min())
             self.late = np.concatenate([self.late, found.theta[is_new].reshape(-1, self.late.shape[1])])
             self.rows_read += found.rows_read
+            self.rows_again = found.rows_read
             self.stage = LOOKED
 
-    def pilot_steps(self, warmup: int, capacity: int) -> tuple[int, int]:
+    def pilot_steps(self, warmup: int, most_draws: int) -> tuple[int, int]:
         """Steps of warm-up and draws of the chain that fits a mode."""
         draws = int(np.clip(_PILOT_DRAWS // self.known, _FEWEST, _MOST))
-        return min(warmup, _PILOT_STEPS), min(draws, capacity)
+        return min(warmup, _PILOT_STEPS), min(draws, most_draws)
 
     def read(self, rows: Any) -> None:
         """Count rows that were read to know the modes; several may count at once."""
@@ -179,7 +180,8 @@ class Survey(Centres):
 
     def checkpoint(self) -> Any:
         """All that it has learnt."""
-        numbers = np.array([self.stage, self.known, self.lost, self.rows_read, self.crowded, self.rounds])
+        rows = (self.rows_read, self.rows_again)
+        numbers = np.array([self.stage, self.known, self.lost, *rows, self.crowded, self.rounds])
         arrays = (self.ends, self.energy, self.starts, self.visits, self.leaps, self.late)
         return numbers, np.array([self.unseen]), arrays, self.moments, self.landscape, self.of_chain[0], self.proposed
 
@@ -187,8 +189,8 @@ class Survey(Centres):
         """Go on with what a checkpoint has learnt."""
         numbers, unseen, arrays, self.moments, self.landscape, charts, self.proposed = checkpoint
         self.of_chain = [charts] * self.task.chains
-        whole = (int(number) for number in numbers)
-        self.stage, self.known, self.lost, self.rows_read, self.crowded, self.rounds = whole
+        self.stage, self.known, self.lost, *others = (int(number) for number in numbers)
+        self.rows_read, self.rows_again, self.crowded, self.rounds = others
         self.unseen = float(unseen[0])
         self.ends, self.energy, self.starts, self.visits, self.leaps, self.late = arrays
 
@@ -200,6 +202,7 @@ class Survey(Centres):
             "modes_unseen": self.unseen,
             "modes_crowded_out": self.crowded,
             "modes_late": self.late.tolist(),
+            "data_touched_looking_again": self.rows_again,
             "descents_lost": self.lost,
             "leap_acceptance_expected": float(rates / tried) if tried else 0.0,
         }

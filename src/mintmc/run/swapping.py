@@ -10,7 +10,7 @@ import numpy as np
 from mintmc.kernels.parallel_tempering import State
 from mintmc.ladder.ladder import Ladder
 from mintmc.ladder.reference import Reference
-from mintmc.result.ladder import LadderFacts, ladder_group
+from mintmc.result.ladder import LadderFacts, ladder_group, rungs_group
 from mintmc.run.beside import Watcher
 from mintmc.run.draws import Draws
 from mintmc.run.landmarks import Landmarks
@@ -22,7 +22,7 @@ class SwappingRungs(Watcher):
     """Rates of moves and swaps, energies and replicas of every rung, round trips, and landmarks."""
 
     def __init__(self, task: Task, ladder: Ladder, reference: Reference):
-        self.ladder, self.reference, self.n = ladder, reference, task.target.n
+        self.ladder, self.reference, self.n, self.target = ladder, reference, task.target.n, task.target
         self.landmarks = Landmarks(task, len(ladder), reference)
         self.round_trips = np.zeros(task.chains)
 
@@ -51,7 +51,7 @@ class SwappingRungs(Watcher):
         return {"undefined_moves": int(totals["undefined"].sum())}
 
     def groups(self, draws: Draws, totals: dict[str, np.ndarray], steps: int) -> dict[str, Any]:
-        """Group ``ladder``."""
+        """Group ``ladder``, and ``rungs`` if their states are kept."""
         # A pair is named by its colder rung; above the hottest there is none.
         by_rung = {name: np.zeros((len(self.ladder), len(self.round_trips))) for name in totals if name != "is_defined"}
         for name, rows in by_rung.items():
@@ -74,7 +74,9 @@ class SwappingRungs(Watcher):
             round_trips=self.round_trips,
             replica=np.moveaxis(draws.statistics["replica"], -1, 0),
         )
-        return {"ladder": ladder_group(facts)}
+        kept = draws.statistics.get("rung_theta")
+        states = {} if kept is None else {"rungs": rungs_group(self.target, np.moveaxis(kept, 2, 0))}
+        return {"ladder": ladder_group(facts), **states}
 
 
 def _of_rung_0(state: State) -> Any:

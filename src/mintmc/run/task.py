@@ -12,8 +12,8 @@ from jax import Array
 
 from mintmc.flat import FlatTarget
 from mintmc.params import Params
+from mintmc.run.crew import Alone, Together
 from mintmc.run.keys import key_of
-from mintmc.run.processes import Alone, Together
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from mintmc.kernels.base import Kernel
 from mintmc.params import Params, check_alike, flatten
 from mintmc.posterior import Posterior
 from mintmc.proposals import Proposal, initial_scale
-from mintmc.proposals.tuning import LAPLACE
 from mintmc.run.chains import ChainRun
 from mintmc.run.protocol import Sampler
 from mintmc.run.task import Task
 from mintmc.samplers.centred import Centred, Plan
+from mintmc.samplers.control import needs_laplace
 
 _PROPOSALS = "RandomWalk, Langevin, Hamiltonian, NUTS or Custom"
 
@@ -51,9 +51,7 @@ def kernel_of(sampler: KernelSampler, target: FlatTarget) -> Kernel:
 
 def needs_centre(sampler: Any) -> bool:
     """Whether its chains must know the target around a mode: for control variates, or for the proposal's scale."""
-    proposal = getattr(sampler, "proposal", None)
-    given = None if proposal is None else proposal.preconditioner
-    return getattr(sampler, "control", None) is not None or (isinstance(given, str) and given == LAPLACE)
+    return getattr(sampler, "control", None) is not None or needs_laplace(getattr(sampler, "proposal", None))
 
 
 def centre_plan(sampler: Any, task: Task) -> Plan | None:

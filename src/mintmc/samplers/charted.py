@@ -14,24 +14,43 @@ import numpy as np
 from mintmc.control import Atlas, Expansion, atlas, laplace
 from mintmc.energy import Tempered
 from mintmc.flat import FlatTarget
+from mintmc.run.beside import Centres
 from mintmc.run.task import Task
-from mintmc.samplers.centred import Centre, Centred, Plan
+from mintmc.samplers.centre_search import Centre, CentreSearch
+from mintmc.samplers.centred import Plan
 
 _SAME_MODE = 1.0
 """Standard deviations between two centres that are one mode."""
 
 
-class Charted(Centred):
+class Charted(Centres):
     """The centres of all chains as one atlas."""
 
     def __init__(self, task: Task, plan: Plan):
-        self.plan, self.task, self.batch_size = plan, task, plan.batch_size
-        self.is_controlled, self.is_open = True, False
-        self._know_nothing()
-        self.modes = self._distinct(self._find(task))
+        self.task, self.target = task, plan.target
+        self.search = CentreSearch(task, plan.target, plan.control, plan.proposal)
+        self.modes = self._distinct(self.search.find())
         charts: Any = self._joined()  # which serves wherever one expansion does
         self.of_chain = [Centre(charts, None)] * task.chains
         self.kernel = plan.kernel(plan.batch_size)
+
+    @property
+    def rows_read(self) -> int:
+        """To find them."""
+        return self.search.rows_read
+
+    def supplied(self, chain: int) -> dict[str, Any]:
+        """The atlas."""
+        return {"control": self.of_chain[chain].expansion}
+
+    def checkpoint(self) -> Any:
+        """What a run must find again."""
+        return np.array([self.search.rows_read]), self.of_chain
+
+    def restore(self, checkpoint: Any) -> None:
+        """Go on with the atlas of a checkpoint."""
+        numbers, self.of_chain = checkpoint
+        self.search.rows_read = int(numbers[-1])
 
     def reconsider(self, states: list[Any], tunings: list[Any]) -> list[int]:
         """Nothing is reconsidered: rungs are meant to wander."""
@@ -40,12 +59,12 @@ class Charted(Centred):
     def facts(self) -> dict[str, Any]:
         """What the tree should know."""
         centres = [np.asarray(centre.expansion.centre, float).tolist() for centre in self.modes]
-        return {"centres": centres, "centre_passes": self.passes, "modes_not_found": self.not_found}
+        return {"centres": centres, "centre_passes": self.search.passes, "modes_not_found": self.search.not_found}
 
     def said(self) -> str:
         """One line about the centres."""
-        found = f"{len(self.modes)} {'mode' if len(self.modes) == 1 else 'modes'}"
-        return f"{found} to expand around, found in {self.passes:.3g} passes" if self.passes else "centre given"
+        found, passes = f"{len(self.modes)} {'mode' if len(self.modes) == 1 else 'modes'}", self.search.passes
+        return f"{found} to expand around, found in {passes:.3g} passes" if passes else "centre given"
 
     def _distinct(self, centres: list[Centre]) -> list[Centre]:
         kept: list[Centre] = []
@@ -56,8 +75,8 @@ class Charted(Centred):
         return kept
 
     def _joined(self) -> Atlas:
-        self.rows_read += self.task.target.n * len(self.modes)
-        return joined(self.task.target, self.plan.target, [centre.expansion for centre in self.modes])
+        self.search.rows_read += self.task.target.n * len(self.modes)
+        return joined(self.task.target, self.target, [centre.expansion for centre in self.modes])
 
 
 def joined(flat: FlatTarget, target: Tempered, expansions: list[Expansion], places: int | None = None) -> Atlas:

@@ -73,6 +73,8 @@ class EquiEnergy(OnLadder):
     temper
         "likelihood" leaves the prior as it is on every rung, so that hot rungs stay within it; "posterior" divides the
         whole energy by T, as the paper does. By default the likelihood, where there are data and a prior.
+    keep_rungs
+        As in ``ParallelTempering``.
 
     Examples
     --------
@@ -97,8 +99,9 @@ class EquiEnergy(OnLadder):
     feed: int | None = None
     round_length: int = 500
     steps: Sequence[int] | None = None
-    batching: str = "shuffled"
     temper: str | None = None
+    batching: str = "shuffled"
+    keep_rungs: bool = False
 
     def __post_init__(self) -> None:
         check_coupling(self)
@@ -172,6 +175,7 @@ class EquiEnergy(OnLadder):
             round_length=self.round_length,
             steps=self.steps or (1,) * len(self.settled_ladder),
             is_audited=not self.truncate,  # energies that are cut off are not audited
+            keeps_rungs=self.keep_rungs,
         )
 
     def rung_kernel(self, reference: Reference, rung: int) -> EquiEnergyKernel:
@@ -214,6 +218,7 @@ def check_coupling(sampler: Any) -> None:
     check.flag("share_rings", sampler.share_rings)
     check.flag("truncate", sampler.truncate)
     check.flag("penalty", sampler.penalty)
+    check.flag("keep_rungs", sampler.keep_rungs)
     if sampler.feed is not None:
         check.integer("feed", sampler.feed, 1, most=check.LARGEST_COUNT)
     check.integer("round_length", sampler.round_length, 1, most=check.LARGEST_COUNT)

@@ -46,10 +46,10 @@ class FireflyMC(ByContent, KernelSampler):
     ----------
     bound
         ``JaakkolaJordan`` or a ``Bound`` of your own.
-    proposal
-        ``RandomWalk`` or ``Custom``: the gradient is not known.
     temperature
         T in exp(-energy / T).
+    proposal
+        ``RandomWalk`` or ``Custom``: the gradient is not known.
     brighten
         The probability with which a dark row is considered in one step. Rows read for it are about ``brighten * n``:
         0.1 suits an untuned bound, 0.01 one that is tuned to the mode.
@@ -73,8 +73,8 @@ class FireflyMC(ByContent, KernelSampler):
 
     bound: Bound
     _: KW_ONLY
-    proposal: Proposal = field(default_factory=RandomWalk)
     temperature: float = 1.0
+    proposal: Proposal = field(default_factory=RandomWalk)
     brighten: float = 0.1
     capacity: int | None = None
     temper: str = "posterior"
@@ -130,14 +130,14 @@ class TunaMH(ByContent, KernelSampler):
     ----------
     scales
         c_i, one number a row, at T = 1: ``|l_i(proposed) - l_i(params)| <= c_i * distance(params, proposed)``.
+    temperature
+        T in exp(-energy / T).
+    proposal
+        ``RandomWalk`` or ``Custom``: the gradient is not known.
     distance
         ``(params, proposed) -> scalar``, symmetric and at least 0; None is Euclidean.
     chi
         Larger reads more rows and accepts more moves.
-    proposal
-        ``RandomWalk`` or ``Custom``: the gradient is not known.
-    temperature
-        T in exp(-energy / T).
     temper
         "posterior" divides the whole energy by T, "likelihood" leaves the prior as it is.
 
@@ -155,10 +155,10 @@ class TunaMH(ByContent, KernelSampler):
 
     scales: Any
     _: KW_ONLY
+    temperature: float = 1.0
+    proposal: Proposal = field(default_factory=RandomWalk)
     distance: Callable[[Params, Params], Array] | None = None
     chi: float = 1e-5
-    proposal: Proposal = field(default_factory=RandomWalk)
-    temperature: float = 1.0
     temper: str = "posterior"
 
     def __post_init__(self) -> None:

@@ -38,7 +38,7 @@ class MINTEE(Sampler):
         Number of rungs, with a gap below the last; by default as many as reach T = 1 without one.
     proposal, jump_probability, rings, capacity, share_rings, truncate, penalty, reference, feed, round_length
         As in ``EquiEnergy``.
-    batching, temper
+    batching, temper, keep_rungs
         As in ``EquiEnergy``.
 
     Examples
@@ -65,8 +65,9 @@ class MINTEE(Sampler):
     reference: Params | None = None
     feed: int | None = None
     round_length: int = 500
-    batching: str = "shuffled"
     temper: str | None = None
+    batching: str = "shuffled"
+    keep_rungs: bool = False
 
     def __post_init__(self) -> None:
         if self.smallest_batch is not None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from mintmc.ladder.ladder import Ladder
-from mintmc.params import Params
+from mintmc.params import Params, named
 from mintmc.posterior import Posterior, check_counted
 from mintmc.proposals import Proposal
 from mintmc.run.protocol import Sampler
@@ -24,6 +24,7 @@ class OnLadder(Sampler):
     proposal: Proposal
     reference: Params | None
     temper: str | None
+    keep_rungs: bool
 
     @abstractmethod
     def pilot(self, ladder: Ladder) -> Any:
@@ -38,6 +39,8 @@ class OnLadder(Sampler):
         check_proposal_fits(self.proposal, posterior, params)
         check_reference(self.reference, params)
         check_temper_fits(self.temper, posterior)
+        if self.keep_rungs and "rung" in dict(named(params)):
+            raise ValueError("keep_rungs must be False where a parameter is called 'rung', an axis of them, got True")
 
     @property
     def left_open(self) -> tuple[str, ...]:

@@ -60,6 +60,9 @@ class ParallelTempering(OnLadder):
         A ``Taylor`` of order 2: batches estimate only what is left of every row's log-likelihood beside its expansion
         around the modes that the chains' starts lead to. Cold rungs can then do with batches far below n/T, rung 0
         included. Start chains in all modes that are known: without an expansion there, a cold rung hardly enters.
+    keep_rungs
+        Keep the draws of all rungs (group ``rungs`` of the tree), for ``weighted_draws`` and
+        ``mode_weights(method="regional")``: as many times the draws as there are rungs.
 
     Examples
     --------
@@ -77,12 +80,14 @@ class ParallelTempering(OnLadder):
     scheme: str = "deo"
     penalty: bool = True
     reference: Params | None = None
-    batching: str = "shuffled"
     temper: str | None = None
+    batching: str = "shuffled"
     control: Taylor | None = None
+    keep_rungs: bool = False
 
     def __post_init__(self) -> None:
         check_settings(self)
+        check.flag("keep_rungs", self.keep_rungs)
         if self.ladder is not None:
             check.instance("ladder", self.ladder, Ladder, "a mintmc.Ladder")
         check.choice("scheme", self.scheme, SCHEMES)
@@ -126,6 +131,7 @@ class ParallelTempering(OnLadder):
             about=self.settled_ladder.outline(task.target.n),
             setup_touched=reference.touched,
             centres=centres,
+            width=task.target.dim * (len(self.settled_ladder) if self.keep_rungs else 1),
         )
 
     def kernel(self, reference: Reference) -> ParallelTemperingKernel:
@@ -143,4 +149,5 @@ class ParallelTempering(OnLadder):
             dtype=target.dtype,
             temper=reference.energy_of,
             is_controlled=self.control is not None,
+            keeps_rungs=self.keep_rungs,
         )

@@ -55,15 +55,15 @@ class ScalableMH(ByContent, KernelSampler):
     bounds
         ``RegressionBounds.logistic(x)``, ``.probit(x)``, ``.poisson(x, y)`` or ``.student_t(x, degrees)``, a
         ``RegressionBounds`` with your own constants, or ``RemainderBounds`` for any other model.
+    temperature
+        T in exp(-energy / T).
+    proposal
+        ``RandomWalk``, ``Autoregressive`` or ``Custom``: the gradient is not known. None moves around the Laplace
+        approximation at the mode (``Autoregressive``), or at order 1, where the curvature is not known, at random.
     order
         Of the expansions: 2 reads fewer rows, 1 does without the d x d matrix of second derivatives.
     centre
         Where to expand, params of the form of ``init``; None finds the mode (``mintmc.find_mode``).
-    proposal
-        ``RandomWalk``, ``Autoregressive`` or ``Custom``: the gradient is not known. None moves around the Laplace
-        approximation at the mode (``Autoregressive``), or at order 1, where the curvature is not known, at random.
-    temperature
-        T in exp(-energy / T).
     temper
         "posterior" divides the whole energy by T, "likelihood" leaves the prior as it is.
 
@@ -81,10 +81,10 @@ class ScalableMH(ByContent, KernelSampler):
 
     bounds: RegressionBounds | RemainderBounds
     _: KW_ONLY
+    temperature: float = 1.0
+    proposal: Proposal | None = None
     order: int = 2
     centre: Params | None = None
-    proposal: Proposal | None = None
-    temperature: float = 1.0
     temper: str = "posterior"
 
     def __post_init__(self) -> None:

@@ -40,12 +40,12 @@ class SGLD(KernelSampler):
     ----------
     batch_size
         m, the rows of one batch; n is unadjusted Langevin on all data.
+    temperature
+        T in exp(-energy / T).
     step_size
         eps: a constant, or a schedule such as ``Polynomial.between(1e-2, 1e-4, steps)``, where steps of warm-up count.
         None finds the mode and takes the largest constant at which no direction's variance is off by more than 5%, by
         the curvature there and the noise of batch gradients; it says how slowly that forgets.
-    temperature
-        T in exp(-energy / T).
     temper
         "posterior" divides the whole energy by T, "likelihood" leaves the prior as it is.
     batching
@@ -69,8 +69,8 @@ class SGLD(KernelSampler):
 
     batch_size: int
     _: KW_ONLY
-    step_size: StepSize | None = None
     temperature: float = 1.0
+    step_size: StepSize | None = None
     temper: str = "posterior"
     batching: str = "shuffled"
     preconditioner: Any = None
@@ -123,6 +123,8 @@ class SGHMC(KernelSampler):
     ----------
     batch_size
         m, the rows of one batch.
+    temperature
+        T in exp(-energy / T).
     step_size
         eps: a constant, or a schedule such as ``Polynomial.between(1e-2, 1e-3, steps)``, where steps of warm-up count.
         None chooses it as ``SGLD`` does.
@@ -137,8 +139,6 @@ class SGHMC(KernelSampler):
         Draw a fresh momentum before every so many steps; None never does, and starts at rest.
     control
         ``Taylor()``: gradients known to first order around the mode, batches for what is left.
-    temperature
-        T in exp(-energy / T).
     temper
         "posterior" divides the whole energy by T, "likelihood" leaves the prior as it is.
     batching
@@ -157,11 +157,11 @@ class SGHMC(KernelSampler):
 
     batch_size: int
     _: KW_ONLY
+    temperature: float = 1.0
     step_size: StepSize | None = None
     friction: float | None = None
     noise_estimate: Any = 0.0
     resample_every: int | None = None
-    temperature: float = 1.0
     temper: str = "posterior"
     batching: str = "shuffled"
     control: Taylor | None = None

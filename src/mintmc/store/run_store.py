@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mintmc.store.arrays import created, plain, put, reopened
 from mintmc.store.checkpoint import load_arrays
 from mintmc.store.document import MOST_BYTES, check_members, check_only_files, load_document, signed
 from mintmc.store.durable import digest, read, sync, write
@@ -28,7 +29,6 @@ from mintmc.store.durable import digest, read, sync, write
 if TYPE_CHECKING:
     import xarray
 
-_BYTES_PER_CHUNK = 2**20
 _BEGUN = "mintmc_begun"
 """The attribute of a store before its first commit."""
 _LEFT = re.compile(r"zarr\.(json|[0-9a-f]{32})\.partial")
@@ -98,10 +98,12 @@ class RunStore:
             for group in tree.children:
                 dataset = tree[group].to_dataset()
                 node = self._group(str(group))
-                node.attrs.put(_plain(dataset.attrs))
+                node.attrs.put(plain(dataset.attrs))
                 self.members[group] = node.metadata.to_dict()
                 for name, variable in dataset.variables.items():
-                    array = self._write(node, str(name), variable)
+                    array = self._array(node, str(name), variable)
+                    # What lies behind the committed end was never seen: it is overwritten.
+                    put(array, variable, 0 if self.done is None else self.done["drawn"])
                     self.members[f"{group}/{name}"] = array.metadata.to_dict()
 
     def commit(self, attributes: dict[Any, Any], record: dict[str, Any], checkpoint: list[np.ndarray]) -> None:
@@ -115,7 +117,7 @@ class RunStore:
         document = {
             "zarr_format": 3,
             "node_type": "group",
-            "attributes": {**_plain(attributes), "mintmc_run": json.dumps(record)},
+            "attributes": {**plain(attributes), "mintmc_run": json.dumps(record)},
             "consolidated_metadata": {"kind": "inline", "must_understand": False, "metadata": self.members},
         }
         text = signed(document)
@@ -152,44 +154,10 @@ class RunStore:
 
     def _array(self, node: Any, name: str, variable: Any) -> Any:
         """The same for an array like ``variable``, without draws at first."""
-        from mintmc.store.chunks import COMPRESSORS
-
-        path, dims, values = f"{node.path}/{name}", variable.dims, variable.values
-        # A chunk of fill values is written too, or it could not be told from one that is lost.
-        config = {"write_empty_chunks": True}
+        path = f"{node.path}/{name}"
         if path not in self.nodes:
-            shape = tuple(0 if dim == "draw" else size for dim, size in zip(dims, values.shape, strict=True))
-            self.nodes[path] = (
-                node[name].with_config(config)
-                if path in self.members
-                else node.create_array(
-                    name,
-                    shape=shape,
-                    chunks=_chunks(values, dims),
-                    dtype=values.dtype,
-                    compressors=COMPRESSORS,
-                    fill_value=_nothing(values.dtype),
-                    dimension_names=dims,
-                    attributes=_plain(variable.attrs),
-                    config=config,
-                    overwrite=True,
-                )
-            )
+            self.nodes[path] = reopened(node, name) if path in self.members else created(node, name, variable)
         return self.nodes[path]
-
-    def _write(self, node: Any, name: str, variable: Any) -> Any:
-        dims, values = variable.dims, variable.values
-        along = dims.index("draw") if "draw" in dims else None
-        array = self._array(node, name, variable)
-        if along is None:
-            array[...] = values
-            return array
-        # What lies behind the committed end was never seen: it is overwritten.
-        first = 0 if self.done is None else self.done["drawn"]
-        last = first + values.shape[along]
-        array.resize(tuple(last if axis == along else size for axis, size in enumerate(array.shape)))
-        array[tuple(slice(first, last) if axis == along else slice(None) for axis in range(values.ndim))] = values
-        return array
 
 
 def is_new(path: Path) -> bool:
@@ -251,29 +219,3 @@ def _begin(path: Path) -> None:
     write(path / "zarr.json", lambda file: file.write(signed(document)))
     sync(path)
     sync(path.parent)
-
-
-def _chunks(values: np.ndarray, dims: tuple[Any, ...]) -> tuple[int, ...]:
-    """One chain a chunk, so that processes never share a file; as many draws as make a megabyte."""
-    sizes = [1 if dim in ("chain", "rung") else max(size, 1) for dim, size in zip(dims, values.shape, strict=True)]
-    if "draw" in dims:
-        along = dims.index("draw")
-        sizes[along] = 1
-        per_draw = int(np.prod(sizes)) * values.dtype.itemsize
-        sizes[along] = int(np.clip(_BYTES_PER_CHUNK // per_draw, 1, 2**16))
-    return tuple(sizes)
-
-
-def _nothing(dtype: np.dtype) -> Any:
-    """What an array shows where a chunk is lost, to those who read it without us: nothing that looks like a draw."""
-    if dtype.kind == "f":
-        return np.nan
-    if dtype.kind == "U":
-        return ""
-    return np.iinfo(dtype).min if dtype.kind == "i" else 0
-
-
-def _plain(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Attributes as JSON can hold them."""
-    result: dict[str, Any] = json.loads(json.dumps(attributes, default=lambda value: np.asarray(value).tolist()))
-    return result
