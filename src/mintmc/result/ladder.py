@@ -60,4 +60,5 @@ def rungs_group(target: FlatTarget, theta: np.ndarray) -> xarray.Dataset:
         own = target.dims.get(name) or [f"{name}_dim_{axis}" for axis in range(values.ndim - len(of_all))]
         named[name] = ((*of_all, *own), values)
     found = xarray.Dataset(named)
-    return found.assign_coords({str(dim): target.coords.get(dim, np.arange(size)) for dim, size in found.sizes.items()})
+    axes = {str(dim): np.arange(size) for dim, size in found.sizes.items()}
+    return found.assign_coords({dim: target.coords.get(dim, numbers) for dim, numbers in axes.items()})

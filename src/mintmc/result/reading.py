@@ -72,7 +72,7 @@ def rows_touched(tree: Any) -> float:
     counts = tree["sample_stats"]["data_touched"]
     draws = range(0, counts.sizes["draw"], _STRETCH)
     of_draws = sum(float(counts.isel(draw=slice(first, first + _STRETCH)).sum()) for first in draws)
-    return of_draws + sum(tree.attrs["data_touched_setup"])
+    return of_draws + float(sum(tree.attrs["data_touched_setup"]))
 
 
 def started_apart(tree: Any, scale: Any) -> bool:

@@ -55,7 +55,7 @@ def late_starts(posterior: Posterior, tree: xarray.DataTree, *, like: Params = N
     if not len(late):
         raise ValueError("tree must have modes that were found late (attribute modes_late), got none")
     flat = posterior.flat(params_at(tree, 0, 0, like=like))
-    modes = tree["modes"]
+    modes = tree["modes"].to_dataset()
     leaves = [modes[f"end_{name}"].values.reshape(modes.sizes["mode"], -1) for name in flat.names]
     known = np.concatenate(leaves, axis=1)[np.argsort(-modes["weight"].values)]
     chains = max(len(late), tree["sample_stats"].sizes["chain"])
