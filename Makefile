@@ -4,12 +4,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow test-verdicts test-docs test-paper test-all lint docs gallery release-check bench bench-scale clean
+.PHONY: demo browser test test-slow test-verdicts test-docs test-paper test-all lint docs gallery release-check bench bench-scale clean
 
 demo: $(READY)
 	$(BIN)/mintmc reproduce tied-means --scale quick --out results/tied-means
 
-test: $(READY)
+test: $(READY) browser
 	$(BIN)/python -m pytest -n auto --dist loadscope
 
 test-slow: $(READY)
@@ -27,6 +27,14 @@ test-paper: $(READY)
 	$(BIN)/python -m pytest -m paper
 
 test-all: test test-slow test-paper
+
+# Reports are looked at in Chromium. Where it is missing and Debian's may be installed it is; elsewhere those tests are
+# skipped, and say so.
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
+		test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium >/dev/null; \
+	} || echo "no chromium, and it cannot be installed here: tests of reports in a browser are skipped"
 
 lint: $(READY)
 	$(BIN)/ruff check .

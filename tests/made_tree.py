@@ -30,12 +30,13 @@ def normal_law(x, temperature=1.0):
     return float(np.sum(x)) / precision, (temperature / precision) ** 0.5
 
 
-def made_tree(posterior, init, theta, temperature=1.0):
+def made_tree(posterior, init, theta, temperature=1.0, sampler=None, statistics=None, groups=None, **others):
     """The tree of a run whose chains moved along ``theta`` (chain, draw, d)."""
     theta = np.asarray(theta, np.float32)
-    facts = RunFacts(mintmc.MetropolisHastings(), posterior.n, temperature, 0, 0, 1, {}, theta[:, 0], {})
-    accepted = {"accepted": np.ones(theta.shape[:2], bool)}
-    return build_tree(theta, accepted, {}, {}, posterior.flat(init), facts)
+    sampler = sampler or mintmc.MetropolisHastings()
+    facts = RunFacts(sampler, posterior.n, temperature, 0, 0, 1, {"sampling": 1.5}, theta[:, 0], others)
+    statistics = {"accepted": np.ones(theta.shape[:2], bool), **(statistics or {})}
+    return build_tree(theta, statistics, {}, groups or {}, posterior.flat(init), facts)
 
 
 def normal_tree(posterior, chains=CHAINS, draws=DRAWS, temperature=1.0, seed=1):

@@ -223,6 +223,7 @@ def calls(tmp_path_factory):
         ),
         "weighted_draws": (mintmc.weighted_draws, {"tree": tree}),
         "plot_ladder": (mintmc.plot_ladder, {"tree": tree}),
+        "report": (mintmc.report, {"run": tree}),
     }
     return GOOD | from_files | after_a_run()
 
@@ -271,6 +272,7 @@ def reached(monkeypatch, tmp_path):
     monkeypatch.setattr("mintmc.study.find_modes.explored", reach)
     monkeypatch.setattr("mintmc.study.plan.look", reach)
     monkeypatch.setattr("mintmc.result.over_rows.OverRows.computed", reach)
+    monkeypatch.setattr("mintmc.study.report.html_page", reach)
     monkeypatch.chdir(tmp_path)
 
 

@@ -13,6 +13,8 @@ FRONT = "mintmc"
 """What ``import mintmc`` alone brings: everything that a user sees."""
 ORDER = [
     "check",
+    "markup",
+    "written",
     "compiled",
     "count",
     "shapes",

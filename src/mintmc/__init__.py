@@ -52,6 +52,7 @@ from mintmc.study.find_modes import find_modes
 from mintmc.study.late_starts import late_starts
 from mintmc.study.normality import normality
 from mintmc.study.plan import plan
+from mintmc.study.report import report
 from mintmc.study.tune import tune_ladder
 
 __all__ = [
@@ -115,6 +116,7 @@ __all__ = [
     "prepare",
     "protocols",
     "relative_variance",
+    "report",
     "resume",
     "sample",
     "summary",

@@ -15,6 +15,7 @@ from mintmc.data import ArrayData, DiskData, Rows
 from mintmc.data.given import data_of
 from mintmc.energy import Density, Model, Referenced
 from mintmc.flat import FlatTarget
+from mintmc.markup import Html, card, table
 from mintmc.modelled import check_written, model_of
 from mintmc.params import Params, flatten, form_of
 from mintmc.shown import Shown
@@ -139,6 +140,29 @@ class Posterior:
             raise ValueError(f"log_jacobian must be None beside transforms, which bring their own, got {given}")
         self.log_jacobian = None if log_jacobian is None else check.function("log_jacobian", log_jacobian)
         self.coordinates, self.presented = Coordinates.of(transforms), presented
+
+    def __repr__(self) -> str:
+        told = (f"{name}={value}" for name, value in self._described().items())
+        return f"{type(self).__name__}({', '.join(told)})"
+
+    def _repr_html_(self) -> Html:
+        title = f"{type(self).__name__} of {self.n:,} rows" if self.n else f"{type(self).__name__} without data"
+        return card(title, table(("part", "what it is"), self._described().items()))
+
+    def _described(self) -> dict[str, str]:
+        """What it is made of, in words."""
+        if self.data is None:
+            told = {"log_density": check.named(self.log_prior)}
+        else:
+            prior = check.named(self.log_prior) if self.has_prior else "flat"
+            told = {"log_likelihood": check.named(self.log_likelihood), "data": repr(self.data), "log_prior": prior}
+        if self.log_jacobian is not None:
+            told["log_jacobian"] = check.named(self.log_jacobian)
+        if self.coordinates.transforms:
+            told["transforms"] = check.shown(
+                {name: type(kind).__name__ for name, kind in self.coordinates.transforms.items()}
+            )
+        return told
 
     @property
     def n(self) -> int:

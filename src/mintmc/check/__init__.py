@@ -20,7 +20,7 @@ from mintmc.check.values import (
     number,
     plain,
 )
-from mintmc.check.words import first_line, form, shown
+from mintmc.check.words import first_line, form, named, shown
 
 __all__ = [
     "LARGEST",
@@ -37,6 +37,7 @@ __all__ = [
     "instance",
     "integer",
     "listed",
+    "named",
     "number",
     "of_its_row",
     "path",

@@ -62,6 +62,17 @@ def form(tree: Any) -> str:
     return shown(jax.tree.map(word, tree))
 
 
+def named(function: Any) -> str:
+    """A function by its name, anything else that can be called by its kind.
+
+    Examples
+    --------
+    >>> named(len), named(reprlib.Repr())
+    ('len', 'Repr')
+    """
+    return str(getattr(function, "__name__", None) or type(function).__name__)
+
+
 def first_line(error: Exception) -> str:
     """What was raised, in one short line."""
     text = str(error).strip().splitlines() or [""]

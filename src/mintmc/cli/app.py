@@ -19,6 +19,7 @@ from jax import process_count
 from jax.errors import JaxRuntimeError
 
 from mintmc.cli import model_file, options
+from mintmc.cli.report import report
 from mintmc.result.diagnose import diagnose
 from mintmc.result.reading import draws_group
 from mintmc.result.summary import summary as mintmc_summary
@@ -286,6 +287,9 @@ def _show(run: Callable[[], Any], out: Path, file: Path) -> None:
         raise typer.Exit(130)
     typer.echo(str(diagnose(tree)))
     typer.echo(f"draws: {out}")
+
+
+app.command()(_mistakes()(report))
 
 
 def main() -> None:

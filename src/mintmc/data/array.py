@@ -32,6 +32,18 @@ def row_count(rows: Rows) -> int:
     return result
 
 
+def row_form(rows: Rows) -> str:
+    """What one row is made of.
+
+    Examples
+    --------
+    >>> row_form({"x": np.zeros((9, 3)), "y": np.zeros(9, np.int32)})
+    "{'x': float64[3], 'y': int32}"
+    """
+    row = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), rows)
+    return check.form(row).replace("[]", "")
+
+
 class ArrayData:
     """Checked observations, kept in host memory in the precision that JAX will use.
 
@@ -59,6 +71,9 @@ class ArrayData:
         self.rows: Rows = jax.tree.map(native, data)
         for (name, leaf), kept in zip(leaves, jax.tree.leaves(self.rows), strict=True):
             check_kept(f"data{name}", np.asarray(leaf), kept)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.n:,} rows of {row_form(self.rows)}, in memory)"
 
     @property
     def numbers_per_row(self) -> int:

@@ -18,7 +18,7 @@ import jax
 import numpy as np
 
 from mintmc import check
-from mintmc.data.array import Rows, check_kept, check_unmasked, named_leaves, native
+from mintmc.data.array import Rows, check_kept, check_unmasked, named_leaves, native, row_form
 from mintmc.data.identity import VERIFY
 from mintmc.data.source import Source, check_numbers
 
@@ -69,6 +69,11 @@ class DiskData:
         self.bytes_per_row = max(self.bytes_per_row, sum(leaf.nbytes for leaf in jax.tree.leaves(self.example)))
         self._same_layout = transform is None and _layout(raw) == _layout(self.example)
         self._as_it_is = source.checked and self._same_layout
+
+    def __repr__(self) -> str:
+        order = "in random order" if self.prepared else "not prepared"
+        where = check.shown(str(self.name))
+        return f"{type(self).__name__}({where}, {self.n:,} rows of {row_form(self.example)}, {order})"
 
     @property
     def numbers_per_row(self) -> int:

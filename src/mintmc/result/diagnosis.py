@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mintmc.markup import Html, card, element, joined, listed, table
+
 MAX_RHAT = 1.01
 MIN_ESS_PER_CHAIN = 100
 MAX_NOISE = 4.0
@@ -64,11 +66,26 @@ class Diagnosis:
         """True if nothing speaks against the run."""
         return not self.warnings
 
+    @property
+    def verdict(self) -> str:
+        """Whether to trust the run, in one sentence."""
+        return "Nothing speaks against this run." if self.trusted else "This run should not be trusted as it is."
+
+    @property
+    def words(self) -> dict[str, str]:
+        """The numbers as they are shown, by what they are called."""
+        return {WORDS.get(name, name): _round(value) for name, value in self.numbers.items()}
+
+    def _repr_html_(self) -> Html:
+        notes = joined([element("div", "What it cannot know:"), listed(self.notes)]) if self.notes else ""
+        numbers = table(("number", "value"), self.words.items())
+        rungs = element("pre", self.table) if self.table else ""
+        return card(self.verdict, listed(self.warnings), notes, numbers, rungs, tone="good" if self.trusted else "bad")
+
     def __str__(self) -> str:
-        words = {WORDS.get(name, name): value for name, value in self.numbers.items()}
-        width = max(map(len, words))
-        lines = [f"  {name:<{width}}  {_round(value)}" for name, value in words.items()]
-        verdict = "Nothing speaks against this run." if self.trusted else "This run should not be trusted as it is:"
+        width = max(map(len, self.words))
+        lines = [f"  {name:<{width}}  {value}" for name, value in self.words.items()]
+        verdict = self.verdict if self.trusted else f"{self.verdict.removesuffix('.')}:"
         table = [self.table] if self.table else []
         notes = ["What it cannot know:", *(f"  - {note}" for note in self.notes)] if self.notes else []
         return "\n".join([*table, *lines, verdict, *(f"  - {warning}" for warning in self.warnings), *notes])

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mintmc import check
 from mintmc.result.ladder_diagnosis import MIN_RATE
-from mintmc.result.plots import INK
-from mintmc.result.rungs import summary
+from mintmc.result.plots import INK, new_figure
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
 
 _DRAWS_SHOWN = 300
+_LABELS = 7
+"""Of rungs, along one axis: more would overlap."""
 _BANDS = ((0.005, 0.995, 0.2), (0.05, 0.95, 0.35), (0.25, 0.75, 0.6))
 
 
@@ -33,28 +35,22 @@ def plot_ladder(tree: xarray.DataTree) -> Figure:
     >>> len(figure.axes) >= 4
     True
     """
-    import matplotlib.pyplot as plt
-
     check.tree(tree, "ladder")
-    figure, axes = plt.subplots(2, 2, figsize=(10, 7.5), layout="constrained")
-    ladder: Any = tree["ladder"]
-    rungs = summary(tree)
-    at = np.arange(len(rungs.temperature))
-    _energies(axes[0, 0], ladder, at)
-    _exchange(axes[0, 1], ladder, at)
-    if "ring_occupancy" in ladder:
-        _occupancy(figure, axes[1, 0], ladder)
-    else:
-        _replicas(axes[1, 0], ladder)
-    _moves(axes[1, 1], ladder, at)
-    for axis in (axes[0, 0], axes[0, 1], axes[1, 1]):
-        axis.set_xticks(at, [f"{k}\n{value:.3g}" for k, value in enumerate(rungs.temperature)])
-        axis.set_xlabel("rung, and its temperature")
-    return figure
+    figure, axes = new_figure(2, 2, figsize=(10, 7.5))
+    for axis, draw in zip(axes.flat, panels(tree["ladder"]), strict=True):
+        axis.set_title(draw(axis, tree["ladder"]), fontsize="medium")
+    result: Figure = figure
+    return result
 
 
-def _energies(axis: Any, ladder: Any, at: np.ndarray) -> None:
+def panels(ladder: Any) -> tuple[Callable[[Any, Any], str], ...]:
+    """What there is to see of a ladder: each draws into axes, and says in a line what it has drawn."""
+    return energies, exchange, occupancy if "ring_occupancy" in ladder else replicas, moves
+
+
+def energies(axis: Any, ladder: Any) -> str:
     """Bands that hold 50, 90 and 99% of each rung's energies."""
+    at = _rungs(axis, ladder)
     energy = ladder["energy"].values.reshape(len(at), -1)
     above = energy - energy[0].min()
     for low, high, alpha in _BANDS:
@@ -62,22 +58,25 @@ def _energies(axis: Any, ladder: Any, at: np.ndarray) -> None:
         axis.bar(at, ends[1] - ends[0], bottom=ends[0], width=0.7, color=INK["mint"], alpha=alpha, lw=0)
     axis.plot(at, np.median(above, axis=1), "_", ms=18, color=INK["truth"])
     # Energies rise with T, and those that are estimated on batches may lie below the lowest.
-    axis.set_yscale("symlog", linthresh=max(float(np.quantile(above[0], 0.95)), 1e-3))
-    axis.set(ylabel="energy above rung 0's lowest", title="Energies: 50, 90 and 99%, and the median")
+    # Even below a power of ten: a tick within that part would sit on the one of 0.
+    axis.set_yscale("symlog", linthresh=10.0 ** np.ceil(np.log10(max(float(np.quantile(above[0], 0.95)), 1e-3))))
+    axis.set(ylabel="energy above rung 0's lowest")
+    return "Energies: 50, 90 and 99%, and the median"
 
 
-def _exchange(axis: Any, ladder: Any, at: np.ndarray) -> None:
+def exchange(axis: Any, ladder: Any) -> str:
     """A line for all pairs, a dot for each chain."""
+    at = _rungs(axis, ladder)
     name = "jump" if "jump_rate" in ladder else "swap"
     rates = np.nan_to_num(ladder[f"{name}_rate"].values[:-1])
     axis.plot(at[:-1], rates, ".", color=INK["mint"], alpha=0.4)
     axis.plot(at[:-1], rates.mean(axis=1), "-", color=INK["mint"])
     axis.axhline(MIN_RATE, color=INK["paper"], ls="--", lw=1)
-    title = f"{name.capitalize()} rate: with the next hotter rung, by chain"
-    axis.set(ylim=(0, 1.02), xlim=(-0.5, at[-1] + 0.5), ylabel=f"{name}s accepted", title=title)
+    axis.set(ylim=(0, 1.02), xlim=(-0.5, at[-1] + 0.5), ylabel=f"{name}s accepted")
+    return f"{name.capitalize()} rate: with the next hotter rung, by chain"
 
 
-def _occupancy(figure: Any, axis: Any, ladder: Any) -> None:
+def occupancy(axis: Any, ladder: Any) -> str:
     """Share of the hotter rungs' states in each ring."""
     share = ladder["ring_occupancy"].values[1:].mean(axis=1)
     image = axis.imshow(
@@ -89,32 +88,32 @@ def _occupancy(figure: Any, axis: Any, ladder: Any) -> None:
         extent=(-0.5, share.shape[1] - 0.5, 0.5, len(share) + 0.5),
     )
     axis.set_facecolor(INK["paper"])
-    figure.colorbar(image, ax=axis, label="share of the rung's states")
+    axis.figure.colorbar(image, ax=axis, label="share of the rung's states")
     axis.xaxis.get_major_locator().set_params(integer=True)
-    axis.set_yticks(np.arange(1, len(share) + 1))
-    axis.set(xlabel="ring, from low to high energies", ylabel="rung", title="Ring occupancy (red: never filled)")
+    axis.set_yticks(1 + _some(len(share)))
+    axis.set(xlabel="ring, from low to high energies", ylabel="rung")
+    return "Ring occupancy (red: never filled)"
 
 
-def _replicas(axis: Any, ladder: Any) -> None:
+def replicas(axis: Any, ladder: Any) -> str:
     """The way of two replicas of the first chain."""
     replica = ladder["replica"].values[:, 0, :_DRAWS_SHOWN]
     for name, colour in ((0, INK["mint"]), (len(replica) - 1, INK["paper"])):
         axis.plot(np.argmax(replica == name, axis=0), color=colour, lw=1, label=f"replica {name}")
     trips = ladder["round_trips"].values
-    axis.set_yticks(np.arange(len(replica)))
-    axis.set(
-        xlabel="draw", ylabel="rung", title=f"Replicas; {trips.min():.0f} to {trips.max():.0f} round trips a chain"
-    )
-    axis.set_ylim(-0.2, len(replica))
+    axis.set_yticks(_some(len(replica)))
+    axis.set(xlabel="draw", ylabel="rung", ylim=(-0.2, 1.2 * len(replica)))
     axis.legend(loc="upper center", ncols=2, frameon=False)
+    return f"Replicas of the first chain; {trips.min():.0f} to {trips.max():.0f} round trips a chain"
 
 
-def _moves(axis: Any, ladder: Any, at: np.ndarray) -> None:
+def moves(axis: Any, ladder: Any) -> str:
     """Acceptance of local moves, and their noise where rungs read batches."""
+    at = _rungs(axis, ladder)
     acceptance, noise = ladder["acceptance_rate"].values, ladder["log_ratio_noise"].values
     axis.plot(at, acceptance, ".", color=INK["mint"], alpha=0.4)
     axis.plot(at, acceptance.mean(axis=1), "-", color=INK["mint"])
-    axis.set(ylim=(0, 1.02), title="Local moves, by chain")
+    axis.set(ylim=(0, 1.02))
     axis.set_ylabel("accepted", color=INK["mint"])
     if (noise > 0).any():
         right = axis.twinx()
@@ -122,3 +121,25 @@ def _moves(axis: Any, ladder: Any, at: np.ndarray) -> None:
         right.plot(at, noise.mean(axis=1), "--", color=INK["paper"])
         right.set_ylabel("log-ratio noise", color=INK["paper"])
         right.set_ylim(0, max(4.2, 1.1 * noise.max()))
+    return "Local moves, by chain"
+
+
+def _rungs(axis: Any, ladder: Any) -> np.ndarray:
+    """Name the rungs below axes, as many as there is room for; returns where all of them stand."""
+    temperature = ladder["temperature"].values
+    some = _some(len(temperature))
+    axis.set_xticks(some, [f"{k}\n{_degrees(temperature[k])}" for k in some])
+    axis.set_xlabel("rung, and its temperature")
+    return np.arange(len(temperature))
+
+
+def _some(count: int) -> np.ndarray:
+    """A few of so many, evenly spread, the first and the last among them."""
+    step = max(1, -(-(count - 1) // (_LABELS - 1)))
+    some = np.arange(0, count, step)
+    some[-1] = count - 1 if count > 1 else 0  # the hottest instead of the one before it
+    return some
+
+
+def _degrees(temperature: float) -> str:
+    return f"{temperature:.3g}" if temperature < 1000 else f"{temperature:.0e}".replace("e+0", "e").replace("e+", "e")

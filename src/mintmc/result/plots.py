@@ -19,6 +19,17 @@ def new_axes(axes: Any = None) -> Any:
     return plt.subplots(figsize=(5, 4), layout="constrained")[1]
 
 
+def new_figure(rows: int = 1, columns: int = 1, **settings: Any) -> tuple[Any, Any]:
+    """A figure and its axes. Where notebooks draw inline it is shown by being returned, and by that only."""
+    import matplotlib
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(rows, columns, layout="constrained", **settings)
+    if "inline" in matplotlib.get_backend():
+        plt.close(figure)  # a cell shows all that is open, beside what it returns
+    return figure, axes
+
+
 def contours_plot(
     axes: Any,
     grid_x: np.ndarray,

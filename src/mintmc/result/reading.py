@@ -61,10 +61,15 @@ def thinned(group: Any, *names: str) -> Any:
     """What to judge a run by, as a dataset in memory: every so many draws of a long run; ``names`` or everything."""
     dataset = group.to_dataset()
     dataset = dataset[list(names)] if names else dataset
+    return dataset.isel(draw=slice(None, None, judged_every(dataset))).load()
+
+
+def judged_every(dataset: Any) -> int:
+    """Which draws are judged: all of a short run (1), every so many of a long one."""
     chains, draws = dataset.sizes["chain"], dataset.sizes["draw"]
     width = sum(variable.size for variable in dataset.data_vars.values()) // (chains * draws)
     most = max(NUMBERS_JUDGED // (chains * width), _DRAWS_PER_CHAIN)
-    return dataset.isel(draw=slice(None, None, -(-draws // most))).load()
+    return int(-(-draws // most))
 
 
 def rows_touched(tree: Any) -> float:

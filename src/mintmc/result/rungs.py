@@ -84,10 +84,10 @@ def exchange_of(tree: Any) -> str:
     return "jump" if "jump_rate" in ladder_of(tree) else "swap"
 
 
-def table(tree: Any, rungs: Rungs) -> str:
-    """A line for each rung; a column that says nothing is left out."""
+def columns(tree: Any, rungs: Rungs) -> dict[str, list[str]]:
+    """What is told of each rung, in words; a column that says nothing is left out."""
     exchange = exchange_of(tree)
-    columns = {
+    every = {
         "rung": [str(k) for k in range(len(rungs.temperature))],
         "T": [f"{value:.4g}" for value in rungs.temperature],
         "batch": [f"{value:,}" if value else "" for value in rungs.batch_size],
@@ -97,7 +97,12 @@ def table(tree: Any, rungs: Rungs) -> str:
         "energy/T": _rounded(rungs.energy),
         "unfed": _rounded(rungs.unfed),
     }
-    told = {name: cells for name, cells in columns.items() if any(cells)}
+    return {name: cells for name, cells in every.items() if any(cells)}
+
+
+def table(tree: Any, rungs: Rungs) -> str:
+    """A line for each rung."""
+    told = columns(tree, rungs)
     widths = [max(len(name), *map(len, cells)) for name, cells in told.items()]
     lines = [tuple(told), *zip(*told.values(), strict=True)]
     return "\n".join(

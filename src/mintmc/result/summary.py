@@ -52,15 +52,21 @@ def summary(tree: xarray.DataTree, **settings: Any) -> pandas.DataFrame:
     return table
 
 
-def _rounded(table: pandas.DataFrame) -> pandas.DataFrame:
-    """Each row with the decimals that its standard deviation asks for; counts and R-hat with their own."""
+def decimals(table: pandas.DataFrame) -> dict[str, list[int]]:
+    """How many decimals to show, by column: those that a row's deviation asks for; counts and R-hat have their own."""
     with np.errstate(divide="ignore", invalid="ignore"):
         digits = 2 - np.floor(np.log10(table["sd"].to_numpy(float)))
-    decimals = np.where(np.isfinite(digits), np.clip(digits, 0, 15), 3).astype(int)
+    places = np.where(np.isfinite(digits), np.clip(digits, 0, 15), 3).astype(int)
     fixed = {"ess_bulk": 0, "ess_tail": 0, "ess_mean": 0, "r_hat": 3}
+    return {
+        str(name): [int(fixed.get(str(name), 1 + own if str(name).startswith("mcse") else own)) for own in places]
+        for name in table.columns
+    }
+
+
+def _rounded(table: pandas.DataFrame) -> pandas.DataFrame:
     shown = table.copy()
-    for name in table.columns:
+    for name, each in decimals(table).items():
         values = table[name].to_numpy(float)
-        each = [fixed.get(str(name), 1 + own if str(name).startswith("mcse") else own) for own in decimals]
         shown[name] = [round(value, places) for value, places in zip(values, each, strict=True)]
     return shown

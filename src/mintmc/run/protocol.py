@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import is_dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from mintmc.kernels.base import Kernel
 from mintmc.kernels.metropolis import MetropolisKernel
+from mintmc.markup import Html, as_html
 from mintmc.params import Params
 from mintmc.posterior import Posterior
 from mintmc.run.draws import Part
@@ -22,6 +24,7 @@ from mintmc.run.interrupt import Interrupt
 from mintmc.run.progress import Display
 from mintmc.run.settle import Setting, Settled
 from mintmc.run.task import Task
+from mintmc.written import settings_card
 
 
 class Session(NamedTuple):
@@ -133,3 +136,6 @@ class Sampler(Protocol):
     def plan(self, task: Task) -> Run:
         """The run that it makes of a task."""
         ...
+
+    def _repr_html_(self) -> Html:
+        return settings_card(self) if is_dataclass(self) else as_html(repr(self))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mintmc import check
+from mintmc.markup import Html, card, element, joined, listed, table
+from mintmc.result.plots import new_figure
 from mintmc.samplers import MINT
+from mintmc.written import written
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Option:
     @property
     def name(self) -> str:
         """What to write to get it."""
-        return _short(self.sampler)
+        return written(self.sampler)
 
     def seconds_to(self, effective: float) -> float:
         """Seconds to so many effective draws."""
@@ -93,10 +96,25 @@ class Plan:
         head = f"{'seconds':>10} {'rows':>9} {'effective':>10}  sampler"
         lines = [f"n = {self.n:,}, {self.dim} parameters, draws={self.draws}, chains={self.chains}", head]
         for option in self.options:
-            effective = f"{option.effective:,.0f}" if option.trial is not None else "not tried"
-            lines.append(f"{option.seconds:>10.3g} {option.rows:>9.2g} {effective:>10}  {option.name}")
+            lines.append(f"{option.seconds:>10.3g} {option.rows:>9.2g} {_effective(option):>10}  {option.name}")
             lines += [f"{'':>32} against it: {sentence}" for sentence in option.against]
         return "\n".join([*lines, *self.sentences])
+
+    def _repr_html_(self) -> Html:
+        head = ("sampler", "seconds", "rows", "effective draws", "against it")
+        rows = [
+            (
+                element("code", option.name),
+                f"{option.seconds:.3g}",
+                f"{option.rows:.2g}",
+                _effective(option),
+                listed(option.against) if option.against else "",
+            )
+            for option in self.options
+        ]
+        sentences = joined(element("div", sentence) for sentence in self.sentences)
+        title = f"n = {self.n:,}, {self.dim} parameters, draws={self.draws}, chains={self.chains}"
+        return card(title, table(head, rows), sentences, tone="bad" if self.best.against else "plain")
 
     @property
     def _measured(self) -> dict[str, Any]:
@@ -115,10 +133,7 @@ class Plan:
 
     def plot(self) -> Any:
         """Log-ratio noise against batch size; returns the figure."""
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(6, 3.5), layout="constrained")
-        axes = figure.subplots()
+        figure, axes = new_figure(figsize=(6, 3.5))
         sizes = np.unique(np.geomspace(min(10, self.n), self.n, 60).astype(int))[:-1]
         noise = self.noise(sizes)
         if np.isfinite(noise).any():
@@ -134,15 +149,8 @@ class Plan:
         return figure
 
 
-def _short(sampler: Any) -> str:
-    """A sampler as a user would write it: what differs from its defaults."""
-    shown = []
-    for setting in fields(sampler):
-        value = getattr(sampler, setting.name)
-        default = setting.default_factory() if setting.default_factory is not MISSING else setting.default
-        if value != default:
-            shown.append(f"{setting.name}={_short(value) if is_dataclass(value) else repr(value)}")
-    return f"{type(sampler).__name__}({', '.join(shown)})"
+def _effective(option: Option) -> str:
+    return f"{option.effective:,.0f}" if option.trial is not None else "not tried"
 
 
 def _seconds(number: float) -> str:
