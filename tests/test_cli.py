@@ -1,6 +1,9 @@
+import ast
 import subprocess
 import sys
 import warnings
+from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -48,12 +51,33 @@ def test_an_unknown_experiment_is_refused_with_what_there_is():
     assert "tied-means" in result.output
 
 
-def test_importing_is_light():
-    # What a run needs only at its end, and what takes long to import, is imported then.
-    heavy = ("matplotlib", "arviz_stats", "xarray", "scipy.stats", "typer", "zarr", "pyarrow", "sklearn")
-    code = f"import sys, mintmc; print([m for m in {heavy!r} if m in sys.modules])"
+HEAVY = ("matplotlib", "arviz_stats", "xarray", "scipy.stats", "typer", "zarr", "pyarrow", "sklearn")
+
+
+@pytest.mark.parametrize(
+    ("code", "heavy"),
+    [
+        # What takes long to import is imported when it is used.
+        ("import mintmc", (*HEAVY, "jax", "numpy", "rich")),
+        # What a run needs only at its end is imported then.
+        ("import mintmc; mintmc.sample, mintmc.MINT, mintmc.Posterior", HEAVY),
+    ],
+)
+def test_importing_is_light(code, heavy):
+    code = f"{code}; import sys; print([m for m in {heavy!r} if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]", mintmc.__name__
+
+
+def test_every_public_name_is_there_for_people_and_for_checkers_of_types():
+    tree = ast.parse(Path(mintmc.__file__).read_text())
+    hinted = next(node for node in tree.body if isinstance(node, ast.If))
+    named = {alias.name for node in hinted.body for alias in node.names}
+    assert named == set(mintmc.__all__) == set(mintmc._HOMES) | {"protocols"}
+    assert all(getattr(mintmc, name) is not None for name in mintmc.__all__)
+    assert set(mintmc.__all__) <= set(dir(mintmc))
+    with pytest.raises(AttributeError, match="module 'mintmc' has no attribute 'mimt'"):
+        mintmc.mimt  # noqa: B018
 
 
 MODEL = """
@@ -104,12 +128,14 @@ def test_sample_and_resume(model, tmp_path):
             ["--sampler", "mint", "--batch-size", "9999", "--alpha", "0.5"],
             "batch_size must be in [1, n=2000], got 9999",
         ),
-        (["--sampler", "mint", "--batchsize", "9", "--alpha", "0.5"], "mint must have settings batch_size"),
+        (["--sampler", "mint", "--batchsize", "9", "--alpha", "0.5"], "got batchsize; did you mean --batch-size?"),
         (["--sampler", "nuts"], "sampler must be one of "),
         (["--sampler", "equi-energy"], "ladder must be given by --temperatures"),
         (["--sampler", "equi-energy", "--temperatures", "1,1"], "temperatures must increase strictly from 1"),
         (["--sampler", "mint", "--batch-size", "100", "--alpha", "0.5", "--draws", "0"], "draws must be at least 1"),
-        (["--drawz", "5"], "--sampler must be given with settings of it, got --drawz 5"),
+        (["--drawz", "5"], "there is no option --drawz; did you mean --draws?"),
+        (["--alpha", "0.5"], "--sampler must be given with settings of it, got --alpha 0.5"),
+        (["--sampler", "mnit", "--alpha", "0.5"], "got 'mnit'; did you mean mint?"),
         (["--sampler", "equi-energy", "--temperatures", "1,2", "--rungs", "3"], "ladder must be given by"),
     ],
 )
@@ -119,13 +145,18 @@ def test_a_mistake_is_one_line_and_exit_code_2(model, tmp_path, arguments, said)
     assert said in result.output
     assert result.output.startswith("error: ")
     assert result.output.count("\n") == 1
+    assert result.stdout == ""
     assert not (tmp_path / "run.zarr").exists()
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("1 / 0", "failed: ZeroDivisionError"),
+        ("x = 1\n1 / 0", "failed in line 2, '1 / 0': ZeroDivisionError: division by zero"),
+        ("def half(:", "failed in line 1, 'def half(:': SyntaxError: "),
+        ("import sys\nsys.exit()", "failed in line 2, 'sys.exit()': SystemExit"),
+        (MODEL.replace("x - p", "y - p"), "NameError: name 'y' is not defined ("),
+        (MODEL.replace("x - p", "y - p"), "model.py, line 4, 'posterior = mintmc.Posterior("),
         ("posterior = 1", "must define posterior and init, got no init"),
         (MODEL + "posterior = 3", "posterior must be a mintmc.Posterior, got 3"),
     ],
@@ -183,7 +214,7 @@ def test_batch_sizes_go_with_either_kind_of_ladder_and_steps_with_either_part():
     assert (sampler.steps, sampler.proposal.steps) == ((1, 2, 3), 7)
 
 
-FINISHED = object()
+FINISHED = SimpleNamespace(attrs={})
 
 
 def interrupted(warning, drawn=True):
@@ -207,14 +238,15 @@ def interrupted(warning, drawn=True):
     ],
 )
 def test_an_interruption_is_known_by_what_it_is(model, tmp_path, monkeypatch, run, code):
-    monkeypatch.setattr(sys.modules["mintmc.cli.app"], "mintmc_sample", run)
-    monkeypatch.setattr(
-        sys.modules["mintmc.cli.app"], "diagnose", lambda tree: "a verdict" if tree is FINISHED else None
-    )
+    monkeypatch.setattr("mintmc.study.choose.sample", run)
+    monkeypatch.setattr("mintmc.cli.show.table_of", lambda tree, out: "a table")
+    monkeypatch.setattr("mintmc.cli.show.judging.diagnose", lambda tree: "a verdict" if tree is FINISHED else None)
     out = tmp_path / "run.zarr"
     result = invoke("sample", model, "--sampler", "mint", "--batch-size", 10, "--alpha", 0.5, "--out", out)
     assert result.exit_code == code
-    expected = f"interrupted; to go on: mintmc resume {out} {model}\n" if code else f"a verdict\ndraws: {out}\n"
+    expected = (
+        f"interrupted; to go on: mintmc resume {out} {model}\n" if code else f"a table\na verdict\ndraws: {out}\n"
+    )
     assert result.output == expected
 
 
@@ -231,7 +263,7 @@ def test_a_bug_in_the_library_is_no_mistake_of_the_user(model, tmp_path, monkeyp
     def fails(*args, **settings):
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr(sys.modules["mintmc.cli.app"], "mintmc_sample", fails)
+    monkeypatch.setattr("mintmc.study.choose.sample", fails)
     result = invoke("sample", model, "--sampler", "mint", "--alpha", 0.5, "--batch-size", 10, "--out", tmp_path / "r")
     assert isinstance(result.exception, ZeroDivisionError)
 

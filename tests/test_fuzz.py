@@ -23,8 +23,8 @@ X2 = np.stack([X, X[::-1]], axis=1)
 SIGNS = np.where(X > 0, 1.0, -1.0)
 LADDER = mintmc.Ladder([1, 4])
 NEW = "a new folder"
-NEVER_BUILT = {"Bound", "TemperedDraws", "protocols"}
-"""Protocols, which users implement and do not make, and a warning."""
+NEVER_BUILT = {"Bound", "SoFar", "TemperedDraws", "protocols"}
+"""Protocols, which users implement and do not make, what a callback is told, and a warning."""
 
 
 class ReachedError(Exception):
@@ -114,6 +114,7 @@ GOOD = {
     "ConfidenceMH": (mintmc.ConfidenceMH, {"bound": "oracle"}),
     "Custom": (mintmc.Custom, {"sample": lambda key, x: x}),
     "EquiEnergy": (mintmc.EquiEnergy, {"ladder": LADDER}),
+    "Ess": (mintmc.Ess, {"least": 10.0}),
     "FireflyMC": (mintmc.FireflyMC, {"bound": mintmc.JaakkolaJordan.untuned(X2, SIGNS)}),
     "Hamiltonian": (mintmc.Hamiltonian, {}),
     "JaakkolaJordan": (mintmc.JaakkolaJordan.untuned, {"x": X2, "y": SIGNS}),
@@ -145,6 +146,7 @@ GOOD = {
     "Posterior.from_density": (mintmc.Posterior.from_density, {"log_density": lambda x: -(x**2)}),
     "Posterior.energy": (POSTERIOR.energy, {"params": 0.0}),
     "QuantileRings": (mintmc.QuantileRings, {}),
+    "RHat": (mintmc.RHat, {"most": 1.01}),
     "RandomWalk": (mintmc.RandomWalk, {}),
     "RegressionBounds": (mintmc.RegressionBounds, {"x": X2, "first": 1.0}),
     "RegressionBounds.logistic": (mintmc.RegressionBounds.logistic, {"x": X2}),

@@ -47,6 +47,7 @@ ORDER = [
     FRONT,
     "experiments",
     "cli",
+    "__main__",
 ]
 """From left to right. A file that stands elsewhere than its folder is named by itself."""
 ROOT = Path(mintmc.__file__).parent

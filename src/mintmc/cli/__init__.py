@@ -1,4 +1,4 @@
-"""The command line."""
+"""The command line. What a command needs is imported when it runs: help must not wait for JAX."""
 
 from mintmc.cli.app import app, main
 

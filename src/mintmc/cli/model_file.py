@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import linecache
 import runpy
 import sys
+import traceback
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mintmc.posterior import Posterior
+if TYPE_CHECKING:
+    from mintmc.posterior import Posterior
 
 
 class ModelFile(NamedTuple):
@@ -26,8 +29,10 @@ def load(path: Path) -> ModelFile:
     sys.path.insert(0, str(path.parent))
     try:
         names = runpy.run_path(str(path))
-    except Exception as error:
-        raise ValueError(f"{path} failed: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        where = line_in(error, path)
+        said = f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}".removesuffix(": ")
+        raise ValueError(f"{path} failed{'' if where is None else f' in {where}'}: {said}") from error
     finally:
         sys.path.pop(0)
     knows_init = hasattr(names.get("posterior"), "init")  # a regression on a table, a NumPyro model
@@ -35,3 +40,13 @@ def load(path: Path) -> ModelFile:
         if name not in names:
             raise ValueError(f"{path} must define posterior and init, got no {name}")
     return ModelFile(names["posterior"], names.get("init"), names.get("sampler"))
+
+
+def line_in(error: BaseException, path: Path) -> str | None:
+    """The last line of a file that an error came through, with its number; None if it came through none."""
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        return f"line {error.lineno}, {(error.text or '').strip()!r}"
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    if not lines or lines[-1] is None:
+        return None
+    return f"line {lines[-1]}, {linecache.getline(str(path), lines[-1]).strip()!r}"

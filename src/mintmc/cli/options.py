@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import MISSING, fields
 from typing import Any
 
+from mintmc.cli.mistakes import nearest
+from mintmc.cli.words import word_of
 from mintmc.control import Taylor
 from mintmc.ladder.ladder import Ladder
 from mintmc.ladder.rings import QuantileRings, SpacedRings
@@ -14,18 +17,6 @@ from mintmc.proposals import NUTS, Autoregressive, Hamiltonian, Langevin, Random
 from mintmc.samplers.control import default_proposal
 from mintmc.store.encode import listed, listed_class
 
-_WORDS = {
-    "MetropolisHastings": "metropolis-hastings",
-    "BarkerMH": "barker",
-    "AustereMH": "austere",
-    "ConfidenceMH": "confidence",
-    "FireflyMC": "firefly",
-    "TunaMH": "tuna",
-    "ScalableMH": "scalable",
-    "ParallelTempering": "parallel-tempering",
-    "EquiEnergy": "equi-energy",
-}
-"""How the command line calls a class, where that is not its name in lower case."""
 PROPOSALS: dict[str, Any] = {
     "random-walk": RandomWalk,
     "langevin": Langevin,
@@ -50,7 +41,7 @@ def samplers() -> dict[str, Any]:
     for name in listed():
         with suppress(ValueError):  # of others, and not to be used: no reason to use none
             if hasattr(kind := listed_class(name), "plan"):
-                found[_WORDS.get(name, name.lower())] = kind
+                found[word_of(name)] = kind
     return found
 
 
@@ -98,30 +89,25 @@ def parse_value(text: str) -> Any:
     return value if isinstance(value, (int, float)) else text
 
 
-def split_file(arguments: list[str]) -> tuple[str, list[str]]:
-    """The Python file among the arguments, and the others.
-
-    Examples
-    --------
-    >>> split_file(["--batch-size", "100", "model.py", "--no-penalty"])
-    ('model.py', ['--batch-size', '100', '--no-penalty'])
-    """
-    place = next((i for i, argument in enumerate(arguments) if argument.endswith(".py")), 0)
-    return arguments[place], arguments[:place] + arguments[place + 1 :]
+def sampler_class(word: str) -> Any:
+    """The class that a word stands for; refuses a word that stands for none."""
+    known = samplers()
+    if word not in known:
+        raise ValueError(f"sampler must be one of {', '.join(known)}, got {word!r}{nearest(word, known)}")
+    return known[word]
 
 
-def build_sampler(name: str, settings: dict[str, Any]) -> Any:
+def build_sampler(name: str, settings: dict[str, Any], others: Iterable[str] = ()) -> Any:
     """The sampler of that name; settings that it does not have go to its proposal, its ladder or its rings.
+
+    ``others`` are options of the command itself: who misspells one is told.
 
     Examples
     --------
     >>> build_sampler("mint", {"batch_size": 100, "alpha": 0.5, "step_size": 0.1}).proposal
     RandomWalk(step_size=0.1, target_acceptance=0.3, preconditioner=None)
     """
-    known = samplers()
-    if name not in known:
-        raise ValueError(f"sampler must be one of {', '.join(known)}, got {name!r}")
-    kind, rest = known[name], dict(settings)
+    kind, rest = sampler_class(name), dict(settings)
     own = {field.name: field for field in fields(kind)}
     parts: dict[str, Any] = {}
     if "ladder" in own:
@@ -137,15 +123,15 @@ def build_sampler(name: str, settings: dict[str, Any]) -> Any:
         standard = next((word for word, part in PROPOSALS.items() if part is default), None)
         if "proposal" in rest or standard is not None:  # or it has one that we do not know
             parts["proposal"] = _part("proposal", PROPOSALS, rest.pop("proposal", standard), rest, own)
-    unknown = set(rest) - set(own)
-    if unknown:
-        raise ValueError(f"{name} must have settings {', '.join(_known(own))}, got {', '.join(sorted(unknown))}")
+    if unknown := sorted(set(rest) - set(own)):
+        hint = nearest(f"--{_option(unknown[0])}", [*(f"--{_option(each)}" for each in known_settings(kind)), *others])
+        raise ValueError(f"{name} must have settings {', '.join(_known(own))}, got {', '.join(unknown)}{hint}")
     is_of_batches = next(iter(own)) == "batch_size"  # which may be left out only where control lets it choose
     if "control" in own and is_of_batches and "control" not in parts and "batch_size" not in rest:
         raise ValueError(f"{name} needs --batch-size")
     needed = [f.name for f in own.values() if f.default is MISSING and f.default_factory is MISSING]
     if missing := [each for each in needed if each not in parts and each not in rest]:
-        raise ValueError(f"{name} needs --{missing[0].replace('_', '-')}")
+        raise ValueError(f"{name} needs --{_option(missing[0])}")
     return kind(**parts, **rest)
 
 
@@ -170,6 +156,19 @@ def _ladder(given: dict[str, Any]) -> Ladder:
         )
     temperatures = given.get("temperatures") or Ladder.geometric(given["hottest"], given["rungs"]).temperatures
     return Ladder(temperatures, given.get("batch_sizes"))
+
+
+def known_settings(kind: Any) -> list[str]:
+    """Every setting that can be asked for with a sampler: its own, and those of its parts."""
+    own = [field.name for field in fields(kind)]
+    parts = [*(PROPOSALS.values() if "proposal" in own else ()), *(CONTROLS.values() if "control" in own else ())]
+    parts += RINGS.values() if "rings" in own else ()
+    more = [field.name for part in parts for field in fields(part)] + (list(LADDER) if "ladder" in own else [])
+    return list(dict.fromkeys([*own, *more]))
+
+
+def _option(name: str) -> str:
+    return name.replace("_", "-")
 
 
 def _known(own: dict[str, Any]) -> list[str]:

@@ -7,12 +7,21 @@ from typing import Annotated
 
 import typer
 
+from mintmc.cli import shared
+from mintmc.cli.mistakes import mistakes
+
 
 def report(
-    run: Annotated[Path, typer.Argument(help="The run store. Nothing in it is executed.")],
+    run: shared.Store,
     out: Annotated[Path, typer.Option(help="The file to write; an older report is replaced.")] = Path("report.html"),
 ) -> None:
     """Write a stored run as one page of HTML that needs no network: whether to trust it comes first."""
-    from mintmc.study.report import report as mintmc_report  # brings JAX, which --help does not need
+    with mistakes():
+        from mintmc.study.report import report as mintmc_report
 
-    typer.echo(f"report: {mintmc_report(run, out)}")
+        typer.echo(f"report: {mintmc_report(run, out)}")
+
+
+def register(app: typer.Typer) -> None:
+    """Make it a command."""
+    app.command(epilog="Example: mintmc report run.zarr --out report.html")(report)

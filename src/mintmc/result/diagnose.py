@@ -6,7 +6,7 @@ the law that the draws come from in ``result/law.py``, the rungs of a ladder in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,9 @@ from mintmc.result.diagnosis import MAX_HEATING, MAX_NOISE, MAX_RHAT, MIN_ESS_PE
 from mintmc.result.ladder_diagnosis import ladder_numbers, ladder_warnings, mode_numbers, mode_warnings
 from mintmc.result.law import law_numbers, law_warnings
 from mintmc.result.leap_diagnosis import leap_notes, leap_numbers, leap_warnings
+from mintmc.result.mixing import mixing
 from mintmc.result.reading import (
+    draws_group,
     moved_group,
     rows_touched,
     settings_of,
@@ -27,6 +29,7 @@ from mintmc.result.reading import (
     thinned,
 )
 from mintmc.result.rungs import summary, table
+from mintmc.result.worst import stacked
 
 if TYPE_CHECKING:
     import xarray
@@ -35,7 +38,7 @@ _STATISTICS = ("acceptance_rate", "log_ratio_noise", "data_touched")
 _ATTRIBUTES = ("temperature", "sampler_settings", "undefined_moves", "data_touched_setup")
 
 
-def diagnose(tree: xarray.DataTree, labels: Any = None) -> Diagnosis:
+def diagnose(tree: xarray.DataTree, labels: Any = None, *, var_names: Sequence[str] | None = None) -> Diagnosis:
     """Say in words and numbers whether the draws of a run can be trusted.
 
     A long run is judged by every so many of its draws (250,000 numbers, a thousand draws a chain at least), which
@@ -48,6 +51,9 @@ def diagnose(tree: xarray.DataTree, labels: Any = None) -> Diagnosis:
     labels
         What ``mode_weights`` returned, or the mode of every draw, whole numbers (chain, draw): to tell whether the
         chains agree on the weights of the modes, and whether one was never visited.
+    var_names
+        Parameters, or quantities computed from them (deterministics), by whose R-hat and ESS the run is judged; None
+        takes all parameters. Name those that matter where single ones do not: effects of exchangeable units, say.
 
     Examples
     --------
@@ -65,10 +71,11 @@ def diagnose(tree: xarray.DataTree, labels: Any = None) -> Diagnosis:
             raise ValueError(f"tree must have {name} in sample_stats, got {sorted(map(str, tree['sample_stats']))}")
     settings = settings_of(tree)
     judged = thinned(tree[group])
+    named = judged if var_names is None else thinned(tree[draws_group(tree)], *_known(tree, var_names))
     numbers = {
         "temperature": float(tree.attrs["temperature"]),
         **_movement(tree),
-        **_mixing(tree, judged),
+        **_mixing(tree, named),
         **law_numbers(tree),
     }
     # Noise heats the chain only where nothing corrects for it; recycled estimates have a law of their own (audited).
@@ -112,19 +119,25 @@ def _moves(tree: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _mixing(tree: Any, judged: Any) -> dict[str, float]:
-    from arviz_stats import ess, rhat
-    from xarray import DataTree
-
-    def over_all(summary: Any, choose: Any) -> float:
-        return float(choose([choose(variable.values) for variable in summary.data_vars.values()]))
-
-    draws = DataTree.from_dict({"posterior": judged})
+    found = mixing(stacked(judged))
     touched = rows_touched(tree)
-    with np.errstate(all="ignore"):  # a parameter that never changed has no R-hat: NaN says so
-        bulk, tail = (over_all(ess(draws, method=method), np.min) for method in ("bulk", "tail"))
-        agreement = {"rhat": over_all(rhat(draws), np.max)} if judged.sizes["chain"] > 1 else {}
+    bulk, tail = float(np.min(found.ess_bulk)), float(np.min(found.ess_tail))
+    # A parameter that never changed has no R-hat: NaN says so.
+    agreement = {"rhat": float(np.max(found.rhat))} if judged.sizes["chain"] > 1 else {}
     per_million = bulk / touched * 1e6 if touched else np.nan
     return {**agreement, "ess_bulk": bulk, "ess_tail": tail, "ess_per_million": per_million}
+
+
+def _known(tree: Any, var_names: Any) -> list[str]:
+    """Names of parameters, checked."""
+    names = [var_names] if isinstance(var_names, str) else check.listed("var_names", var_names, "a list of names")
+    known = sorted(map(str, tree[draws_group(tree)].data_vars))
+    for name in names:
+        if not isinstance(name, str) or name not in known:
+            raise ValueError(f"var_names must be among {', '.join(known)}, got {check.shown(name)}")
+    if not names:
+        raise ValueError(f"var_names must name at least one parameter, got {check.shown(var_names)}")
+    return names
 
 
 def _heating(tree: Any) -> float:

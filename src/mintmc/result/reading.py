@@ -68,8 +68,13 @@ def judged_every(dataset: Any) -> int:
     """Which draws are judged: all of a short run (1), every so many of a long one."""
     chains, draws = dataset.sizes["chain"], dataset.sizes["draw"]
     width = sum(variable.size for variable in dataset.data_vars.values()) // (chains * draws)
+    return judged_step(chains, draws, int(width))
+
+
+def judged_step(chains: int, draws: int, width: int) -> int:
+    """Of how many draws one is judged, where each has so many numbers."""
     most = max(NUMBERS_JUDGED // (chains * width), _DRAWS_PER_CHAIN)
-    return int(-(-draws // most))
+    return -(-draws // most)
 
 
 def rows_touched(tree: Any) -> float:

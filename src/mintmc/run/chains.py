@@ -76,6 +76,7 @@ class ChainRun(Run):
         self.reader = RowReader(posterior.data, batching, task.seed, posterior.beside)
         self._prepare(kernel)
         self.warmed = self.drawn = 0
+        self.to_warm = task.warmup
         self.warmup_totals = np.zeros((task.chains, 2))  # acceptance rates, data touched
         self.setup_touched = [setup_touched + task.settled_rows] + [0] * (task.chains - 1)
 
@@ -173,8 +174,18 @@ class ChainRun(Run):
             self._compile(pool)
             self.record.count_rows(self.kernel)
 
-    def collect(self, session: Session) -> Iterator[None]:
-        """Make the draws."""
+    @property
+    def waiting(self) -> np.ndarray:
+        """Draws that were made and not yet taken."""
+        return self.record.kept.theta[:, : self.drawn - self.record.first]
+
+    @property
+    def acceptance(self) -> np.ndarray:
+        """Of each chain, in the last stretch."""
+        return self.stretches.acceptance
+
+    def collect(self, session: Session, end: int) -> Iterator[None]:
+        """Make draws until there are ``end``."""
         task, declared = self.task, self.kernel.statistics
 
         def run(chain: int, first: int, last: int) -> float:
@@ -190,7 +201,7 @@ class ChainRun(Run):
             return self.record.end
 
         phase = self._phase(session, "draws", self.drawn, task.draws)
-        for last in self.stretches.run(session, phase, self.drawn, task.draws, room, task.thin, task.warmup, run):
+        for last in self.stretches.run(session, phase, self.drawn, end, room, task.thin, task.warmup, run):
             self.drawn = last
             yield
 

@@ -21,6 +21,8 @@ from mintmc.run.draws import Part
 from mintmc.run.interrupt import Interrupt
 from mintmc.run.progress import Display
 from mintmc.run.protocol import Run, Sampler, Session
+from mintmc.run.sofar import SoFar, draws_so_far
+from mintmc.run.stops import Stops
 from mintmc.run.task import Task
 from mintmc.run.workers import cores, workers
 from mintmc.store.keeper import Keeper
@@ -43,7 +45,7 @@ class Driver:
         What a store says of the run, beside where it stands.
     starts_apart
         Whether the user chose where each chain starts.
-    clock, display
+    clock, display, stops
         Those of the call.
     """
 
@@ -57,9 +59,11 @@ class Driver:
         starts_apart: bool,
         clock: Clock,
         display: Display,
+        stops: Stops | None = None,
     ):
         self.task, self.sampler, self.run, self.keeper = task, sampler, run, keeper
         self.record, self.starts_apart, self.clock, self.display = record, starts_apart, clock, display
+        self.stops = stops or Stops()
         self.audit: list[dict[str, Any]] | None = None
         self.audit_after_warmup: list[dict[str, Any]] = []
 
@@ -68,23 +72,28 @@ class Driver:
         task, run, clock = self.task, self.run, self.clock
         with self.display, Interrupt() as interrupt, workers(cores(run.lanes)) as pool:
             session = Session(pool, self.display, interrupt)
-            pool.submit(import_module, "arviz_base")  # which trees are made by: it takes as long as many a save
+            # What trees are made by, and what looks need: to import it takes as long as many a save.
+            for name in ("arviz_base", *self.stops.needs):
+                pool.submit(import_module, name)
             run.compile(session, self.keeper.room(task.draws, task.chains, run.width))
             self._restore()
             task.crew.meet("restored")
             clock.start("warmup")
-            self._follow(run.warm_up(session))
+            self._follow(run.warm_up(session), "warm-up", session)
             audits = audit and task.crew.writes
             if audits and run.drawn == 0 and not interrupt.requested:
                 clock.stop()
                 self._look_at_warm_up()
             clock.start("sampling")
-            self._follow(run.collect(session))
+            self._collect(session)
+            is_made = run.drawn == task.draws or self.stops.is_reached
+            if is_made and not interrupt.requested:
+                self._follow(run.conclude(session), "draws", session)
             task.check_reads(surely=True)
             if self.keeper.folder is not None:
                 self._save()
             clock.stop()
-            if audits and run.drawn == task.draws:
+            if audits and is_made:
                 self._audit_all()
 
     def tree(self) -> DataTree:
@@ -93,9 +102,27 @@ class Driver:
 
     _made: DataTree | None = None
 
-    def _follow(self, stretches: Iterator[None]) -> None:
-        """Let a run go on, and save it whenever it is time to."""
+    def _collect(self, session: Session) -> None:
+        """Make the draws, in as many parts as there are looks at whether they are enough."""
+        task, run = self.task, self.run
+        while not (session.interrupt.requested or self.stops.reached(task, run.drawn, self._draws)):
+            if run.drawn == task.draws:
+                return
+            self._follow(run.collect(session, self.stops.next_end(run.drawn, task.draws)), "draws", session)
+
+    def _draws(self) -> np.ndarray:
+        return draws_so_far(self.run, self.task.target, self.keeper.folder)
+
+    def _so_far(self, phase: str) -> SoFar:
+        run, seconds = self.run, sum(self.clock.seconds().values())
+        counts = (run.drawn, self.task.draws, run.warmed, run.to_warm)
+        return SoFar(phase, *counts, np.array(run.acceptance), seconds, self._draws)
+
+    def _follow(self, stretches: Iterator[None], phase: str, session: Session) -> None:
+        """Let a run go on, save it whenever it is time to, and ask whether to stop."""
         for _ in stretches:
+            if self.stops.called(partial(self._so_far, phase)):
+                session.interrupt.requested = True
             if self.keeper.is_due() or (self.keeper.folder is not None and self.run.is_full):
                 self._save()
 
@@ -104,6 +131,7 @@ class Driver:
         part = self.run.take()
         tree = self._tree(part)
         stands = {"warmed": self.run.warmed, "drawn": self.run.drawn, "audited": self.audit is not None}
+        stands |= {"to_warm": self.run.to_warm, **self.stops.record}
         record = {**self.record, **stands, "seconds": self.clock.seconds()}
         new = tree if part.draws.theta.shape[1] else None
         self.keeper.keep(new, dict(tree.attrs), record, self.run.checkpoint())
@@ -155,6 +183,7 @@ class Driver:
         starts = np.stack([np.asarray(theta) for theta in task.thetas])
         others = {**self.run.facts(), **self._audit_facts(), "starts_apart": int(self.starts_apart)}
         others |= {"settled": task.settled} if task.settled else {}
+        others |= {"stopped": self.stops.said} if self.stops.said else {}
         timings = self.clock.seconds()
         settings = (self.sampler, task.target.n, temperature, task.seed, task.warmup, task.thin)
         facts = RunFacts(*settings, timings, starts, others)

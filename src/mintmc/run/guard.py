@@ -16,6 +16,8 @@ import warnings
 from collections.abc import Callable
 from typing import BinaryIO
 
+TIMEOUT = 30
+"""Seconds after which a process that is not heard of is taken to be gone."""
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 _RUNTIME = re.compile(rb"[EF]\d{4} \d\d:\d\d:\d\d.*(coordination_service|client\.h|service\.cc)")
 """How the messages begin with which the runtime gives up."""

@@ -59,10 +59,9 @@ class LeapRun(ChainRun):
         if self.warmed == self.task.warmup and survey.stage < REFINED:
             yield from self._refine(session)
 
-    def collect(self, session: Session) -> Iterator[None]:
-        """Make the draws, then look for modes that leaps did not know."""
-        yield from super().collect(session)
-        if self.drawn == self.task.draws and self.centres.stage < LOOKED and not session.interrupt.requested:
+    def conclude(self, session: Session) -> Iterator[None]:
+        """Look for modes that leaps did not know."""
+        if self.centres.stage < LOOKED:
             self.centres.look_again(session)
             yield
 

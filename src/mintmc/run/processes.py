@@ -26,12 +26,10 @@ import numpy as np
 
 from mintmc import check
 from mintmc.energy import PARTS
-from mintmc.run.guard import guard
+from mintmc.run.guard import TIMEOUT, guard
 from mintmc.store.provenance import differences, summary
 from mintmc.store.run_store import RunStore, open_run, read_record
 
-TIMEOUT = 30
-"""Seconds after which a process that is not heard of is taken to be gone."""
 _DRAWS_AT_A_TIME = 10_000
 _MAY_DIFFER = ("draws", "warmed", "machines", "audited")
 _PER_CHAIN = ("step_size", "data_touched_setup")

@@ -55,7 +55,14 @@ class Run(Protocol):
     lanes: Any  # programs that may run at once
     width: Any  # numbers that a draw of one chain holds, about
     warmed: Any  # how far warm-up is
+    to_warm: Any  # how far it goes
     drawn: Any  # draws that were made
+    acceptance: Any  # mean rate of each chain in the last stretch
+
+    @property
+    def waiting(self) -> np.ndarray:
+        """Draws (chain, draw, d) that were made and not yet taken."""
+        ...
 
     @property
     def outline(self) -> str:
@@ -75,9 +82,13 @@ class Run(Protocol):
         """Adapt what is to be adapted; stops between two stretches where it may be saved."""
         ...
 
-    def collect(self, session: Session) -> Iterator[None]:
-        """Make the draws, likewise."""
+    def collect(self, session: Session, end: int) -> Iterator[None]:
+        """Make draws, likewise, until there are ``end`` of them; it may be asked again."""
         ...
+
+    def conclude(self, session: Session) -> Iterator[None]:
+        """What comes after the last draw."""
+        return iter(())
 
     def take(self) -> Part:
         """The draws made since it was last asked."""

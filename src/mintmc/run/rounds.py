@@ -85,6 +85,7 @@ class RoundRun(Run):
         self.rows = self.reader.rows(0, self.largest)
         self.made = [0] * rungs
         self.rounds_done = self.drawn = 0
+        self.acceptance = np.full(task.chains, np.nan)
         self.width = task.target.dim * (rungs if keeps_rungs else 1)
         self.record = RungRecord(task, ladder, reference, kernels, steps, keeps_rungs)
         self.costs = Costs([kernel.local(None).most_touched or 0 for kernel in kernels], [task.thin * k for k in steps])
@@ -93,6 +94,16 @@ class RoundRun(Run):
     def lanes(self) -> int:
         """What can run at once."""
         return self.task.chains * len(self.ladder)
+
+    @property
+    def to_warm(self) -> int:
+        """How many there are."""
+        return len(self.warmup_rounds)
+
+    @property
+    def waiting(self) -> np.ndarray:
+        """Draws that were made and not yet taken."""
+        return self.record.kept.theta[:, : self.drawn - self.record.first]
 
     @property
     def warmed(self) -> int:
@@ -154,13 +165,13 @@ class RoundRun(Run):
             for k in range(len(self.ladder)):
                 self._settle(k)
 
-    def collect(self, session: Session) -> Iterator[None]:
-        """Make the draws."""
+    def collect(self, session: Session, end: int) -> Iterator[None]:
+        """Make draws until there are ``end``."""
         cost = self.costs.of_draws(self.task.draws - self.drawn) * self.task.chains
         phase = session.display.phase("draws", self.task.draws * self.lanes, self.drawn * self.lanes, cost=cost)
         before = len(self.warmup_rounds)
-        while self.drawn < self.task.draws and not session.interrupt.requested:
-            limit = min(self.task.draws, self.record.end)
+        while self.drawn < end and not session.interrupt.requested:
+            limit = min(end, self.record.end)
             r = draw_round(before, len(self.ladder), self.round_length, self.drawn, limit)
             self._run(r, session, phase)
             self.drawn = r.last
@@ -227,7 +238,7 @@ class RoundRun(Run):
         state, adaptation, totals = self.programs[k][0](state, adaptation, *given)
         self.states[k][chain] = LaneState(state, adaptation, tuning)
         self.record.note_warmup(k, chain, totals.touched, state)
-        rate = float(count.rate_total(totals.acceptance)) / (r.last - r.first)
+        self.acceptance[chain] = rate = float(count.rate_total(totals.acceptance)) / (r.last - r.first)
         return rate, (r.last - r.first) * self.costs.of_step(k)
 
     def _draw(self, k: int, chain: int, r: Round) -> tuple[float, float]:
@@ -245,7 +256,10 @@ class RoundRun(Run):
         theta, values = jax.tree.map(lambda leaf: np.asarray(leaf)[:made], (theta, values))
         touched = count.total(values["data_touched"]) + read
         self.record.note(k, chain, r.first if r.recorded else None, theta, values, touched)
-        return float(np.mean(values["acceptance_rate"])), made * self.costs.of_draw(k)
+        rate = float(np.mean(values["acceptance_rate"]))
+        if k == r.drawing[0]:
+            self.acceptance[chain] = rate
+        return rate, made * self.costs.of_draw(k)
 
     def _settle(self, k: int) -> None:
         """From now on a rung's step size stays as it is."""

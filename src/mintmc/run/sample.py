@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +24,10 @@ from mintmc.run.processes import agree, check_sharers, join_parts, others_heard,
 from mintmc.run.progress import Display
 from mintmc.run.protocol import Sampler
 from mintmc.run.settle import settled
+from mintmc.run.sofar import SoFar
+from mintmc.run.stops import Stops, is_finished
 from mintmc.run.task import Task
+from mintmc.run.until import check_goal, check_names, restored_goal
 from mintmc.store.encode import decode, is_readable
 from mintmc.store.keeper import Follower, Keeper, Memory, Saver
 from mintmc.store.lock import locked
@@ -55,6 +59,8 @@ def sample(
     out: str | Path | None = None,
     progress: bool = True,
     audit: bool = True,
+    until: Any = None,
+    callback: Callable[[SoFar], Any] | None = None,
 ) -> DataTree:
     """``mintmc.sample`` with a sampler and a start: what it means is written there (``study/choose.py``)."""
     draws = check.integer("draws", draws, 1)
@@ -68,16 +74,19 @@ def sample(
     audit = check.flag("audit", audit)
     check.instance("posterior", posterior, Posterior, "a mintmc.Posterior")
     check_sampler(sampler)
+    check_stops(until, callback, chains)
     clock = Clock()
     found = settled(posterior, sampler, init, chains, warmup + draws * thin, seed, out)
     sampler = found.sampler
     task = _shared(_task(posterior, sampler, init, chains, seed, draws, warmup, thin), sampler, out)
     task = replace(task, settled_rows=found.rows_read, settled=found.said)
+    if until is not None:
+        check_names(until, jax.eval_shape(task.target.presented.values, task.example))
     record = {} if out is None and jax.process_count() == 1 else _record(task, sampler, init, chains)
     if jax.process_count() > 1:
         agree({**record, "draws": draws, "out": out and out.name})
     done = None if out is None else _stored(out, record)
-    if out is not None and done is not None and _is_finished(done, draws, audit):
+    if out is not None and done is not None and is_finished(done, draws, audit, until):
         verify(out)
         return open_run(out).isel(draw=slice(draws), missing_dims="ignore")
     with ExitStack() as held, others_heard():
@@ -89,11 +98,15 @@ def sample(
         display.say("\n".join(filter(None, (run.outline, found.said))))
         record |= {"settled": {"rows_read": found.rows_read, "said": found.said}} if found.said else {}
         record |= {"draws": draws, "machines": machines_of(keeper.done)}
-        driver = Driver(task, sampler, run, keeper, record, starts_apart(init), clock, display)
+        stops = Stops(until, callback)
+        driver = Driver(task, sampler, run, keeper, record, starts_apart(init), clock, display, stops)
         driver.drive(audit)
         is_whole = out is None or _join(task, out, record, audit)
-        if run.drawn < draws or not is_whole:
+        if (run.drawn < draws and not stops.said) or not is_whole:
             _say_interrupted(run.drawn if is_whole else 0, draws, out)
+        if run.drawn == 0:
+            kept = "" if out is None else f"; the warm-up is saved, mintmc.resume({str(out)!r}, posterior) goes on"
+            raise ValueError(f"callback must not stop a run before its first draw, got False in warm-up{kept}")
         return driver.tree() if out is None else open_run(out)
 
 
@@ -106,6 +119,8 @@ def resume(
     draws: int | None = None,
     progress: bool = True,
     audit: bool = True,
+    until: Any = None,
+    callback: Callable[[SoFar], Any] | None = None,
 ) -> DataTree:
     """Go on with a stored run.
 
@@ -121,8 +136,10 @@ def resume(
         Only if it cannot be read back, because params are of a class of your own.
     draws
         More draws than were asked for at first; None keeps that number.
-    progress, audit
+    progress, audit, callback
         As in ``sample``.
+    until
+        As in ``sample``; None keeps what was asked for at first, unless more draws are asked for.
 
     Examples
     --------
@@ -147,8 +164,20 @@ def resume(
         init = PerChain(jax.tree.map(lambda *leaves: np.stack(leaves), *decode(record["init"])), record["apart"])
     sampler = decode(record["sampler"]) if sampler is None else sampler
     shared = {name: record[name] for name in ("warmup", "thin", "seed", "chains")}
-    wanted = record["draws"] if draws is None else draws
-    return sample(posterior, sampler, init=init, draws=wanted, out=path, progress=progress, audit=audit, **shared)
+    if draws is None:
+        draws, until = record["draws"], restored_goal(record.get("goal")) if until is None else until
+    shared |= {"progress": progress, "audit": audit, "until": until, "callback": callback}
+    return sample(posterior, sampler, init=init, draws=draws, out=path, **shared)
+
+
+def check_stops(until: Any, callback: Any, chains: int) -> None:
+    """Refuse goals and callbacks that are none, or where they cannot be asked."""
+    check_goal(until, chains)
+    if callback is not None:
+        check.function("callback", callback)
+    for name, given in (("until", until), ("callback", callback)):
+        if given is not None and jax.process_count() > 1:
+            raise ValueError(f"{name} must be None where several processes share a run, got {check.shown(given)}")
 
 
 def check_sampler(sampler: Any, name: str = "sampler") -> None:
@@ -247,11 +276,6 @@ def _stored(out: Path, record: dict[str, Any]) -> dict[str, Any] | None:
     if done is not None and (found := differences(done, record)):
         raise ValueError(f"out must be a new path or the same run, got {out}, which differs: {'; '.join(found)}")
     return done
-
-
-def _is_finished(done: dict[str, Any], draws: int, audit: bool) -> bool:
-    """Whether a store has all that is asked for."""
-    return done["drawn"] > draws or (done["drawn"] == draws and (done.get("audited") or not audit))
 
 
 def _say_interrupted(drawn: int, draws: int, out: Path | None) -> None:

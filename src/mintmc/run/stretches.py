@@ -48,6 +48,8 @@ class Stretches:
         self.largest = max((size for role, size in batches.items() if role != "all"), default=0)
         self.steps = reader.steps_per_shuffle(batches)  # between two shuffles
         self.epoch = -1
+        self.acceptance = np.full(task.chains, np.nan)  # of each chain, in the last stretch
+        self.size, self.phase = FIRST, None
         self._shuffle(0)
 
     def run(
@@ -62,12 +64,14 @@ class Stretches:
         run: Callable[[int, int, int], float],
     ) -> Iterator[int]:
         """Run all chains from ``first`` to ``end``, or until interrupted, in stretches of about the same time."""
-        chains, size = self.task.chains, FIRST
+        chains = self.task.chains
+        if phase is not self.phase:  # of which a draw may take longer
+            self.size, self.phase = FIRST, phase
         while first < end:
             at = offset + first * thin
             self._shuffle(at // self.steps)
             to_next_shuffle = self.steps - at % self.steps
-            last = min(end, first + size, room(), first + -(-to_next_shuffle // thin))
+            last = min(end, first + self.size, room(), first + -(-to_next_shuffle // thin))
             last = self.task.crew.agreed(first if session.interrupt.requested else last)
             if last == first:
                 return
@@ -76,7 +80,8 @@ class Stretches:
             seconds = time.perf_counter() - begun
             self.task.check_reads()
             session.display.advance(phase, (last - first) * chains, float(np.mean(rates)))
-            size = next_size(last - first, seconds, self.most_draws)
+            self.acceptance = np.array(rates)
+            self.size = next_size(last - first, seconds, self.most_draws)
             first = last
             yield last
 

@@ -50,7 +50,7 @@ def explore(task: Task, session: Session, samplers: list[Any] | None, states: in
         run = hot.plan(own)
         session.display.say(f"exploring by {run.outline}")
         run.compile(session, _DRAWS)
-        for stretch in (run.warm_up(session), run.collect(session)):
+        for stretch in (run.warm_up(session), run.collect(session, _DRAWS)):
             for _ in stretch:
                 pass
         if session.interrupt.requested:

@@ -173,13 +173,16 @@ def is_new(path: Path) -> bool:
 
 def read_record(path: str | Path) -> dict[str, Any]:
     """What a store says of the run that made it."""
-    path = Path(path)
+    return _record_and_document(Path(path))[0]
+
+
+def _record_and_document(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Both from one reading: a run that writes to the store may replace its document at any moment."""
     document = load_document(path) if path.is_dir() and (path / "zarr.json").exists() else {}
     text = document.get("attributes", {}).get("mintmc_run")
     if text is None:
         raise ValueError(f"out must be a new path or a run of mintmc, got {path}: no {path / 'zarr.json'} of one")
-    result: dict[str, Any] = json.loads(text)
-    return result
+    return json.loads(text), document
 
 
 def open_run(path: str | Path) -> xarray.DataTree:
@@ -189,7 +192,7 @@ def open_run(path: str | Path) -> xarray.DataTree:
     from mintmc.store.chunks import Chunks
 
     path = Path(path)
-    record, document = read_record(path), load_document(path)
+    record, document = _record_and_document(path)
     grids = check_members(path, document["consolidated_metadata"]["metadata"], record)
     store = Chunks(path, read_only=True, grids=grids, document=json.dumps(document).encode())
     return open_datatree(store, engine="zarr")  # type: ignore[arg-type]  # xarray's hint forgets Zarr's own stores
@@ -200,8 +203,8 @@ def verify(path: str | Path) -> None:
     from mintmc.store.chunks import Chunks
 
     path = Path(path)
-    record = read_record(path)
-    Chunks(path, grids=check_members(path, load_document(path)["consolidated_metadata"]["metadata"], record)).verify()
+    record, document = _record_and_document(path)
+    Chunks(path, grids=check_members(path, document["consolidated_metadata"]["metadata"], record)).verify()
     load_arrays(path, record)
 
 

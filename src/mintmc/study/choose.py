@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,10 @@ from mintmc.posterior import Posterior
 from mintmc.result.diagnose import diagnose
 from mintmc.run.progress import Display
 from mintmc.run.protocol import Sampler
-from mintmc.run.sample import record_of_run
+from mintmc.run.sample import check_stops, record_of_run
 from mintmc.run.sample import sample as sample_with
+from mintmc.run.sofar import SoFar
+from mintmc.run.until import Ess, RHat
 from mintmc.store.encode import decode, is_readable
 from mintmc.store.run_store import is_new
 from mintmc.study.plan import plan, start_of
@@ -39,6 +42,8 @@ def sample(
     out: str | Path | None = None,
     progress: bool = True,
     audit: bool = True,
+    until: Ess | RHat | None = None,
+    callback: Callable[[SoFar], Any] | None = None,
 ) -> DataTree:
     """Draw from a posterior.
 
@@ -75,6 +80,13 @@ def sample(
     audit
         Compare some moves of a run on batches with all data, after warm-up and when it is finished, for ``diagnose``: a
         few dozen passes over all data (fewer where n is large), counted as ``data_touched_audit``.
+    until
+        ``mintmc.Ess(1000)`` or ``mintmc.RHat(1.01)``: stop when that is reached; ``draws`` is then the most. It is
+        looked at after 100, 125, 156, ... draws, so a seed always gives the same number of them.
+    callback
+        Called after each stretch (about 0.4 s) with a ``SoFar``: what is known so far. Returning False stops the run:
+        everything is saved as after Ctrl-C, and ``tree.attrs["stopped"]`` says why. Whatever else it returns, None too,
+        lets the run go on.
 
     Returns
     -------
@@ -95,12 +107,14 @@ def sample(
     init = start_of(posterior, init)
     settings: dict[str, Any] = {"draws": draws, "warmup": warmup, "chains": chains, "seed": seed}
     more: dict[str, Any] = {"thin": thin, "out": out, "progress": progress, "audit": audit}
+    more |= {"until": until, "callback": callback}
     if sampler is not None:
         return sample_with(posterior, sampler, init=init, **settings, **more)
     # Before anything is looked at; the rest is checked by those who use it.
     check.integer("thin", thin, 1)
     check.flag("progress", progress)
     check.flag("audit", audit)
+    check_stops(until, callback, check.integer("chains", chains, 1))
     out = None if out is None else check.folder("out", out)
     if (known := _recorded(out)) is not None:
         return sample_with(posterior, known, init=init, **settings, **more)

@@ -1,0 +1,5 @@
+"""``python -m mintmc`` is ``mintmc``."""
+
+from mintmc.cli import main
+
+main()

@@ -1,0 +1,42 @@
+"""``mintmc prepare``: shuffle data on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mintmc.cli.mistakes import mistakes
+from mintmc.cli.shared import names_of
+
+
+def prepare(
+    source: Annotated[Path, typer.Argument(help="A .npy, .zarr, .parquet, .arrow or .feather file.")],
+    out: Annotated[Path, typer.Argument(help="Folder to be made.")],
+    columns: Annotated[str | None, typer.Option(help="Columns of a table, with commas.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the shuffle.")] = 0,
+    memory: Annotated[int, typer.Option(help="Megabytes to work in.")] = 256,
+    progress: Annotated[bool, typer.Option(help="Show a progress bar.")] = True,
+) -> None:
+    """Shuffle data on disk, so that a slice is a random subset: for mini-batches of data larger than memory."""
+    from rich.progress import Progress
+
+    from mintmc.data.prepare import prepare as prepare_data
+
+    with mistakes(), Progress(disable=not progress) as bar:
+        task = bar.add_task("shuffling", total=None)
+        data = prepare_data(
+            source,
+            out,
+            columns=names_of(columns or None),
+            seed=seed,
+            memory=memory * 2**20,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    typer.echo(f"{data.n:,} rows in random order: {out}")
+
+
+def register(app: typer.Typer) -> None:
+    """Make it a command."""
+    app.command(epilog="Example: mintmc prepare table.parquet prepared --columns x,y")(prepare)
