@@ -29,7 +29,7 @@ def run_python(name, text):
     """Run the blocks of a page, one after the other, as one program; a block with a title is a file."""
     namespace = types.ModuleType("page").__dict__
     for block in blocks(text):
-        if block.kind == "python" and block.title:
+        if block.title:
             with open(block.title, "w") as file:
                 file.write(block.text)
         elif block.kind == "python":
