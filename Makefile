@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo browser test test-slow test-verdicts test-paper test-all lint bench bench-scale clean
+.PHONY: demo browser test test-slow test-verdicts test-docs test-paper test-all lint docs gallery release-check bench bench-scale clean
 
 demo: $(READY)
 	$(BIN)/mintmc reproduce tied-means --scale quick --out results/tied-means
@@ -18,6 +18,10 @@ test-slow: $(READY)
 # The studies of what is trusted and what is not, and of the law at T = 1 from batches.
 test-verdicts: $(READY)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m slow tests/result tests/control
+
+# Every code block and command of README and docs, and the examples of the gallery.
+test-docs: $(READY)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m slow tests/test_docs.py tests/examples
 
 test-paper: $(READY)
 	$(BIN)/python -m pytest -m paper
@@ -37,6 +41,19 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The site, in site/; a warning is an error.
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# The pictures and printed results of docs/gallery, and the picture of docs/choosing.md.
+gallery: $(READY)
+	$(BIN)/python tools/draw_choosing.py
+	$(BIN)/python examples/gallery.py --out docs/gallery
+
+# Wheel and sdist, installed in clean environments of every Python and with the lowest versions of what they need.
+release-check: $(READY)
+	$(BIN)/python tools/release_check.py
+
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py
 
@@ -50,4 +67,4 @@ $(READY): pyproject.toml
 	touch $(READY)
 
 clean:
-	rm -rf $(VENV) results build dist .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) results build dist site .pytest_cache .ruff_cache .mypy_cache

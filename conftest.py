@@ -42,6 +42,13 @@ def pytest_collection_modifyitems(config, items):
         raise pytest.UsageError(f"{SLOW.name} names tests that are no longer there: {', '.join(stale[:3])}")
 
 
+collect_ignore = [
+    "examples/pymc_model.py",
+    *(f"examples/neural_network/{name}_module.py" for name in ("equinox", "flax")),
+]
+"""Examples without docstrings to run, whose imports take seconds; tests/examples runs them."""
+
+
 @pytest.fixture
 def no_compiler(monkeypatch):
     """A mistake must be refused before anything is compiled."""

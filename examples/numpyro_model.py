@@ -12,6 +12,7 @@ import numpyro
 from numpyro import distributions as dist
 
 import mintmc
+from drawing import histograms
 
 SLOPE = np.array([1.0, -0.5, 0.25])
 
@@ -34,11 +35,14 @@ def simulated(n, seed=0):
 
 
 def main(n=20_000, draws=1000):
-    """Draws of the posterior, as an ArviZ tree."""
+    """Draws of the posterior, as an ArviZ tree, and a picture of the slopes."""
     posterior = mintmc.from_numpyro(model, *simulated(n))
     sampler = mintmc.MINT(200, temperature=1.0, control=mintmc.Taylor())
-    return mintmc.sample(posterior, sampler, init=posterior.init, draws=draws, progress=False)
+    tree = mintmc.sample(posterior, sampler, init=posterior.init, draws=draws, progress=False)
+    print(mintmc.summary(tree).to_string())
+    print(mintmc.diagnose(tree))
+    return tree, histograms(tree.posterior["slope"], SLOPE)
 
 
 if __name__ == "__main__":
-    print(main().posterior.mean(("chain", "draw")))
+    main()[1].savefig("numpyro_model.png")

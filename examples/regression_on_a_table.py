@@ -9,11 +9,11 @@ is a logistic regression, and its posterior is sampled exactly (MH-SS) from a ha
 import tempfile
 from pathlib import Path
 
-import arviz_stats
 import numpy as np
 import pandas
 
 import mintmc
+from drawing import histograms
 
 TRUTH = {"Intercept": -3.0, "age": 0.05, "C(country)[T.mali]": 0.0, "C(country)[T.peru]": 0.8}
 """The coefficients that the visits below are made with."""
@@ -45,10 +45,17 @@ def fit(path, **settings):
     return mintmc.sample(model, mintmc.ScalableMH(model.bounds), init=model.init, **settings)
 
 
-if __name__ == "__main__":
+def main(n=100_000, draws=1000):
+    """The table, its posterior, and a picture of the coefficients."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "visits.parquet")
-        visits(100_000).to_parquet(path)
-        tree = fit(path)
-    print(arviz_stats.summary(tree, kind="stats", round_to=3).assign(truth=TRUTH.values()))
-    print(f"rows read a step, of 100,000: {float(tree.sample_stats.rows_read.mean()):.2f}")
+        visits(n).to_parquet(path)
+        tree = fit(path, draws=draws, progress=False)
+    print(mintmc.summary(tree).assign(truth=TRUTH.values()).to_string())
+    print(f"rows read a step, of {n:,}: {float(tree.sample_stats.rows_read.mean()):.2f}")
+    print(mintmc.diagnose(tree))
+    return tree, histograms(tree.posterior["beta"], TRUTH.values())
+
+
+if __name__ == "__main__":
+    main()[1].savefig("regression_on_a_table.png")

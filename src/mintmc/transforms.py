@@ -104,7 +104,7 @@ def _transform(name: Any, what: Any) -> Any:
     try:
         from numpyro.distributions import biject_to, constraints
     except ImportError as error:
-        raise ImportError("transforms need NumPyro: pip install 'mintmc[models]'") from error
+        raise ImportError("transforms need NumPyro: pip install 'mintmc[numpyro]'") from error
     if word == "interval":
         low, high = (check.number(f"transforms[{name!r}]", bound, -math.inf) for bound in bounds)
         if not low < high:

@@ -79,7 +79,7 @@ def test_one_chain_has_errors_too(labels):
 
 
 def test_clusters_are_found_and_ordered(labels):
-    pytest.importorskip("sklearn", reason="scikit-learn is optional: pip install 'mintmc[experiments]'")
+    pytest.importorskip("sklearn", reason="scikit-learn is optional: pip install 'mintmc[kmeans]'")
     noise = np.random.default_rng(0).normal(size=(*labels.shape, 2))
     centres = np.array([[-9.0, 0.0], [0.0, 9.0], [9.0, 0.0]])
     found = mode_weights(tree_of(theta=centres[labels] + noise), count=3)

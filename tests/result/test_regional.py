@@ -131,7 +131,7 @@ def changed(tree, **variables):
 
 
 def test_clusters_are_regions_too(tree):
-    pytest.importorskip("sklearn", reason="scikit-learn is optional: pip install 'mintmc[experiments]'")
+    pytest.importorskip("sklearn", reason="scikit-learn is optional: pip install 'mintmc[kmeans]'")
     by_function = mintmc.mode_weights(tree, is_right, method="regional")
     by_clusters = mintmc.mode_weights(tree, count=2, method="regional")
     np.testing.assert_allclose(by_clusters.weight, by_function.weight, atol=0.02)

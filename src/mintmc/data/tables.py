@@ -189,7 +189,7 @@ def pyarrow_for(what: str) -> Any:
         import pyarrow.ipc
         import pyarrow.parquet
     except ImportError:
-        raise ImportError(f"{what} need pyarrow: pip install 'mintmc[disk]'") from None
+        raise ImportError(f"{what} need pyarrow: pip install 'mintmc[parquet]'") from None
     return pyarrow
 
 

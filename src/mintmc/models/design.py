@@ -90,7 +90,7 @@ def _formulaic() -> Any:
     try:
         import formulaic
     except ImportError:
-        raise ImportError("glm needs formulaic and pandas: pip install 'mintmc[models]'") from None
+        raise ImportError("glm needs formulaic and pandas: pip install 'mintmc[glm]'") from None
     return formulaic
 
 

@@ -61,7 +61,7 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> ModelP
     >>> posterior.energy({"slope": 2.0, "sd": 0.1}) < posterior.energy({"slope": 1.0, "sd": 0.1})
     True
     """
-    imported("numpyro", "models")
+    imported("numpyro", "numpyro")
     check.function("model", model)
     whole = Whole(model, args, kwargs)
     first = whole.first()

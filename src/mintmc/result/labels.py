@@ -46,7 +46,7 @@ def clustered(parts: Sequence[Any], count: int, seed: int) -> tuple[np.ndarray, 
     try:
         from sklearn.cluster import KMeans
     except ImportError:
-        raise ImportError("mode_weights by k-means needs scikit-learn: pip install 'mintmc[experiments]'") from None
+        raise ImportError("mode_weights by k-means needs scikit-learn: pip install 'mintmc[kmeans]'") from None
     shape = (parts[0].sizes["chain"], parts[0].sizes["draw"])
     check.integer("count", count, 1, shape[0] * shape[1], "number of draws")
     thetas = [_flat(part) for part in parts]

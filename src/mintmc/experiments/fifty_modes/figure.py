@@ -11,7 +11,7 @@ from mintmc.experiments.fifty_modes.numbers import modes_of
 from mintmc.result.plots import INK
 
 COLOURS = {"ours": INK["mint"], "leaps": INK["full"], "plain": INK["paper"]}
-MISSING = "needs scikit-learn:\npip install 'mintmc[experiments]'"
+MISSING = "needs scikit-learn:\npip install 'mintmc[kmeans]'"
 
 
 class Clusters(NamedTuple):
