@@ -8,7 +8,7 @@ import mintmc
 
 SAMPLERS = {
     "metropolis-hastings": mintmc.MetropolisHastings(),
-    "equi-energy": mintmc.EquiEnergy(mintmc.Ladder([1, 4]), round_length=70, capacity=50),
+    "equi-energy": mintmc.EquiEnergy(mintmc.Ladder([1, 4]), round_length=70, feed=70, capacity=50),
 }
 
 

@@ -75,7 +75,7 @@ def test_a_mistake_in_a_file_of_settings(text, said, here, tmp_path):
 def test_a_plan_takes_options_only(here, tmp_path):
     (tmp_path / "run.toml").write_text("chainz = 3")
     said = refused("plan", "model.py", "--settings", tmp_path / "run.toml")
-    assert "must have options of mintmc plan only, got chainz; did you mean chains?" in said
+    assert "must have options of this command only, got chainz; did you mean chains?" in said
 
 
 def test_a_store_that_another_process_writes_to(here):

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from mintmc.run import views
-from mintmc.run.phases import View
+from mintmc.run.phase import View
 from mintmc.run.progress import Display, view_for
 
 

@@ -72,7 +72,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
     >>> nearest("--drawz", ["--draws", "--thin"]), nearest("--xyz", ["--draws"])
     ('; did you mean --draws?', '')
     """
-    found = get_close_matches(word, list(known), n=1)
+    found = get_close_matches(word, list(known), n=1, cutoff=0.7)
     return f"; did you mean {found[0]}?" if found else ""
 
 

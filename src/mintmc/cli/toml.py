@@ -59,7 +59,7 @@ def refuse_others(context: typer.Context) -> None:
     for name in of_sampler(context):
         known = [option.removeprefix("--") for option in options_of(context)]
         hint = nearest(name.replace("_", "-"), known)
-        raise ValueError(f"--settings must have options of {context.command_path} only, got {name}{hint}")
+        raise ValueError(f"--settings must have options of this command only, got {name}{hint}")
 
 
 def options_of(context: typer.Context) -> Iterable[str]:

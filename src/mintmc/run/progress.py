@@ -10,7 +10,7 @@ import time
 from threading import Lock
 from types import TracebackType
 
-from mintmc.run.phases import Phase, View
+from mintmc.run.phase import Phase, View
 
 
 class Display:

@@ -1,4 +1,4 @@
-"""Parts of a run, counted, and how long they will still take; who shows them is told whenever something changes."""
+"""A part of a run, such as its warm-up: how far it is, how fast, and how long it will still take."""
 
 from __future__ import annotations
 
