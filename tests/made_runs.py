@@ -113,7 +113,7 @@ def leaping(chains=4, draws=500, modes=12):
         "energy": ("mode", rng.uniform(3, 5, modes)),
         "starts": ("mode", rng.integers(2, 30, modes)),
     }
-    statistics = {"mode": mode, "leap_rate": rates, "leap_noise": np.zeros((chains, draws))}
+    statistics = {"mode": mode, "leap_from": mode, "leap_rate": rates, "leap_noise": np.zeros((chains, draws))}
     coords = {"mode": np.arange(modes), "chain": np.arange(chains)}
     groups, facts = {"modes": xarray.Dataset(known, coords)}, {"modes_unseen": 0.1, "modes_late": [], "audit": "[]"}
     return whole_run(theta, statistics=statistics, groups=groups, modes_crowded_out=0, **facts)

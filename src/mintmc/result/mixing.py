@@ -48,7 +48,8 @@ def mixing(draws: np.ndarray) -> Mixing:
 
 def ess_bulk(draws: np.ndarray) -> np.ndarray:
     """Effective draws of each parameter, for the middle of its distribution."""
-    return _in_parts(draws, 1, lambda part: [_ess(_scores(_split(part)))])[0]
+    (found,) = _in_parts(draws, 1, lambda part: [_ess(_scores(_split(part)))])
+    return np.asarray(found)
 
 
 def rhat(draws: np.ndarray) -> np.ndarray:
@@ -58,7 +59,8 @@ def rhat(draws: np.ndarray) -> np.ndarray:
         halves = _split(part)
         return [_rhat_both(halves, _scores(halves))]
 
-    return _in_parts(draws, 1, of)[0]
+    (found,) = _in_parts(draws, 1, of)
+    return np.asarray(found)
 
 
 def _in_parts(draws: np.ndarray, results: int, function: Callable[[np.ndarray], list[np.ndarray]]) -> np.ndarray:

@@ -21,7 +21,9 @@ _WORTH = (1000, 300, 100, 30, 10, 3)
 """Observations that the hot posteriors are worth."""
 _HOT = (10.0, 100.0, 1000.0)
 """Temperatures of a density without data."""
-_DRAWS, _THIN, _WARMUP = 400, 10, 500
+DRAWS, DRAWS_AGAIN = 400, 40
+"""Of each hot chain, and when it is only to be seen whether others find anything else."""
+_THIN, _WARMUP = 10, 500
 _ALPHA = 0.9
 _FEWEST_CHAINS = 8
 """At each temperature: what only one of them finds tells of what none has found."""
@@ -35,33 +37,35 @@ class Explored(NamedTuple):
     rows_read: int
 
 
-def explore(task: Task, session: Session, samplers: list[Any] | None, states: int) -> Explored | None:
-    """States of hot chains from the starts of a task, and these starts; None if that was interrupted.
+def explore(
+    task: Task, session: Session, samplers: list[Any] | None, states: int, draws: int = DRAWS
+) -> Explored | None:
+    """So many states of hot chains from the starts of a task, and these starts; None if that was interrupted.
 
-    ``samplers`` say how, None lets it choose.
+    ``samplers`` say how, None lets it choose; ``draws`` is how many each chain makes, of which some are taken.
     """
     samplers = samplers or hot_samplers(task.target)
     chains = max(_FEWEST_CHAINS, task.chains)
     thetas = [task.thetas[chain % task.chains] for chain in range(chains)]
     found, rows_read = [], 0
-    settings: dict[str, Any] = {"draws": _DRAWS, "warmup": _WARMUP, "thin": _THIN, "folder": None, "is_new": True}
+    settings: dict[str, Any] = {"draws": draws, "warmup": _WARMUP, "thin": _THIN, "folder": None, "is_new": True}
     for number, hot in enumerate(samplers):
         own = replace(task, thetas=thetas, seed=(task.seed + number) % 2**32, **settings)
         run = hot.plan(own)
         session.display.say(f"exploring by {run.outline}")
-        run.compile(session, _DRAWS)
-        for stretch in (run.warm_up(session), run.collect(session, _DRAWS)):
+        run.compile(session, draws)
+        for stretch in (run.warm_up(session), run.collect(session, draws)):
             for _ in stretch:
                 pass
         if session.interrupt.requested:
             return None
-        draws = run.take().draws
-        rows_read += int(draws.statistics["data_touched"].sum()) + sum(run.facts()["data_touched_setup"])
-        found += list(draws.theta)
+        made = run.take().draws
+        rows_read += int(made.statistics["data_touched"].sum()) + sum(run.facts()["data_touched_setup"])
+        found += list(made.theta)
     rng = np.random.default_rng(task.seed)
-    order = np.stack([rng.permutation(_DRAWS) for _ in found])
+    order = np.stack([rng.permutation(draws) for _ in found])
     # A state of each chain in turn, so that the first few are from all temperatures; before them the starts themselves.
-    turns = [(chain, found[chain][order[chain, turn]]) for turn in range(_DRAWS) for chain in range(len(found))]
+    turns = [(chain, found[chain][order[chain, turn]]) for turn in range(draws) for chain in range(len(found))]
     starts = [(-1 - chain, np.asarray(theta)) for chain, theta in enumerate(task.thetas)]
     chosen = [*starts, *turns][:states]
     states_chosen, origins = zip(*((state, chain) for chain, state in chosen), strict=True)

@@ -32,7 +32,7 @@ from mintmc.run.task import Task
 from mintmc.samplers.base import check_has_data, check_proposal_fits, check_settings, on_vectors, start_temperature
 from mintmc.samplers.charted import joined
 from mintmc.samplers.control import check_control, check_control_fits, check_without_laplace
-from mintmc.samplers.explore import explore
+from mintmc.samplers.explore import DRAWS, DRAWS_AGAIN, explore
 
 LEAST_WARMUP = 30
 _MOST_PLACES = 2**12
@@ -167,7 +167,8 @@ class Leaps(ByContent, Sampler):
         else:
             number = max(self.starts // _AGAIN, _FEWEST_AGAIN) if again else self.starts
             own = replace(task, seed=(task.seed + _OTHERS) % 2**32) if again else task
-            explored = explore(own, session, None if self.explore is None else [self.explore], number)
+            hot = None if self.explore is None else [self.explore]
+            explored = explore(own, session, hot, number, DRAWS_AGAIN if again else DRAWS)
             if explored is None:
                 return None
             starts, chains, rows_read = explored
