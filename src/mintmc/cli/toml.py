@@ -64,7 +64,8 @@ def refuse_others(context: typer.Context) -> None:
 
 def options_of(context: typer.Context) -> Iterable[str]:
     """All options of a command, as they are written."""
-    return [name for each in context.command.params for name in each.opts if name.startswith("--")]
+    own = [name for each in context.command.params for name in each.opts if name.startswith("--")]
+    return [*own, "--help"]
 
 
 def _value(value: Any) -> Any:

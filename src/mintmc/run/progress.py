@@ -24,7 +24,7 @@ class Phase:
     completed: int = 0
     spent: float = 0.0  # of the cost
     acceptance: float | None = None
-    begun: float = field(default_factory=time.perf_counter)
+    begun: float = field(default_factory=lambda: time.perf_counter())
     ended: float | None = None
 
     @property
