@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import mintmc
-from mintmc.run.progress import seconds_left
+from mintmc.run.phases import seconds_left
 from mintmc.run.sample import _task
 from truth import LIMIT, gaussian_data, gaussian_log_likelihood
 

@@ -6,7 +6,8 @@ import sys
 import pytest
 
 from mintmc.run import views
-from mintmc.run.progress import Display, View, view_for
+from mintmc.run.phases import View
+from mintmc.run.progress import Display, view_for
 
 
 class Clock:

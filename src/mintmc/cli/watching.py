@@ -16,7 +16,7 @@ from rich.text import Text
 
 from mintmc.result.diagnose import diagnose
 from mintmc.result.worst import worst
-from mintmc.run.progress import clock_of
+from mintmc.run.phases import clock_of
 from mintmc.store.run_store import is_new, open_run, read_record
 
 _WORST = 8

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
-from mintmc.run.progress import Phase, View
+from mintmc.run.phases import Phase, View
 
 _SECONDS, _SHARE, _AT_LEAST = 10.0, 0.1, 1.0
 """A line after so much time, or so much of a phase, but not more often than this."""

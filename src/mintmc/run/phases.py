@@ -1,0 +1,96 @@
+"""Parts of a run, counted, and how long they will still take; who shows them is told whenever something changes."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Phase:
+    """A part of a run, counted in draws or steps of all chains."""
+
+    name: str
+    total: int
+    done: int  # before this session
+    cost: float  # of what was left at its beginning
+    later: float  # of the phases to come
+    completed: int = 0
+    spent: float = 0.0  # of the cost
+    acceptance: float | None = None
+    begun: float = field(default_factory=lambda: time.perf_counter())
+    ended: float | None = None
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing of it is left."""
+        return self.completed >= self.total
+
+    @property
+    def share(self) -> float:
+        """That is done, from 0 to 1."""
+        return self.completed / self.total if self.total else 1.0
+
+    @property
+    def count(self) -> str:
+        """How far it is."""
+        return f"{self.completed:,}/{self.total:,}"
+
+    @property
+    def pace(self) -> str:
+        """How fast, and how well it accepts; nothing if that is not known."""
+        if self.acceptance is None:
+            return ""
+        elapsed = self._elapsed
+        rate = (self.completed - self.done) / elapsed if elapsed else 0.0
+        return f"{rate:,.0f} draws/s, acceptance {self.acceptance:.2f}"
+
+    @property
+    def left(self) -> str:
+        """How long it will take, with the phases to come, at the pace of this one; nothing once it is finished."""
+        seconds = seconds_left(self._elapsed, self.spent, self.cost, self.later)
+        return "" if seconds is None or self.is_finished else f"about {clock_of(seconds)} left"
+
+    @property
+    def _elapsed(self) -> float:
+        return (time.perf_counter() if self.ended is None else self.ended) - self.begun
+
+
+class View:
+    """Shows the phases of a run; this one shows nothing."""
+
+    def start(self) -> None:
+        """Begin."""
+
+    def stop(self) -> None:
+        """Show for good where it ended."""
+
+    def say(self, text: str) -> None:
+        """A line above the phases."""
+
+    def show(self, phases: list[Phase]) -> None:
+        """Something has changed."""
+
+
+def seconds_left(elapsed: float, spent: float, cost: float, later: float) -> float | None:
+    """Of a phase that has spent a part of its cost in this time, and of those after it; None if it has not begun.
+
+    Examples
+    --------
+    >>> seconds_left(elapsed=10.0, spent=1.0, cost=4.0, later=2.0)
+    50.0
+    """
+    return elapsed * (max(cost - spent, 0) + later) / spent if spent else None
+
+
+def clock_of(seconds: float) -> str:
+    """Seconds as hours, minutes and seconds.
+
+    Examples
+    --------
+    >>> clock_of(3725.2)
+    '1:02:05'
+    """
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}"
