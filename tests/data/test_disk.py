@@ -199,5 +199,5 @@ def test_a_file_that_shrinks_is_noticed(form, tmp_path):
 def test_a_missing_pyarrow_says_how_to_install_it(tmp_path, monkeypatch):
     path = save_parquet(tmp_path)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(ImportError, match=r"pip install 'mintmc\[disk\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'mintmc\[parquet\]'"):
         disk.open_data(path)

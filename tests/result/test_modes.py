@@ -89,7 +89,7 @@ def test_clusters_are_found_and_ordered(labels):
 
 def test_without_scikit_learn(labels, monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
-    with pytest.raises(ImportError, match=r"pip install 'mintmc\[experiments\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'mintmc\[kmeans\]'"):
         mode_weights(tree_of(theta=labels * 1.0), count=2)
 
 
