@@ -57,12 +57,12 @@ def going_on(path):
 
 
 def kill_at(count):
-    """Be killed just before one of the calls that change what is on disk."""
-    left = [count]
+    """Be killed just before one of the calls that change what is on disk, but for those of compiled programs."""
+    left, programs = [count], os.environ.get("JAX_COMPILATION_CACHE_DIR", "no such folder")
 
     def killing(function):
         def wrapped(*args, **kwargs):
-            left[0] -= 1
+            left[0] -= not str(args[0]).startswith(programs)
             if left[0] == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
             return function(*args, **kwargs)

