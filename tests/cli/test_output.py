@@ -102,7 +102,8 @@ def test_watch_shows_a_frame():
     assert "150 of 150 a chain" in shown
     assert "acceptance of each chain: 0." in shown
     assert "parameters that mix worst" in shown
-    assert "So far " in shown
+    assert "this run" in shown
+    assert "So far" not in shown  # it is finished
 
 
 def test_watch_says_who_is_at_work_and_when_nobody_is(here):

@@ -127,6 +127,13 @@ def test_a_constant_within_a_jitted_likelihood_is_part_of_the_model():
     assert fingerprint([1.0, 2.0]) != fingerprint([1.0, 3.0])
 
 
+def test_a_run_begun_in_a_terminal_goes_on_without_one(monkeypatch):
+    before = model_fingerprint(posterior(), {"a": 0.0, "b": jnp.zeros(2)})
+    monkeypatch.setattr("jax._src.pretty_printer.CAN_USE_COLOR", True)  # as JAX finds it there
+    assert "\x1b[" in str(jax.make_jaxpr(jnp.sin)(0.0))
+    assert model_fingerprint(posterior(), {"a": 0.0, "b": jnp.zeros(2)}) == before
+
+
 class Mean(NamedTuple):
     mean: Any
 

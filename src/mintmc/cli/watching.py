@@ -82,7 +82,7 @@ def _about(store: Path) -> Iterator[RenderableType]:
         yield Text(f"acceptance of each chain: {' '.join(f'{rate:.2f}' for rate in rates)}")
         if record["drawn"] >= _FEWEST:
             yield _mixing(tree)
-            yield _verdict(tree)
+            yield _verdict(tree, "" if _is_over(store, record) else "So far ")
 
 
 def _kind(record: dict[str, Any]) -> str:
@@ -126,9 +126,13 @@ def _mixing(tree: Any) -> Table:
     return table
 
 
-def _verdict(tree: Any) -> Text:
+def _verdict(tree: Any, when: str) -> Text:
     found = diagnose(tree)
     if found.trusted:
-        return Text("So far nothing speaks against this run.", style="green")
-    lines = ["So far this run should not be trusted:", *(f"  - {warning}" for warning in found.warnings)]
+        return Text(_sentence(f"{when}nothing speaks against this run."), style="green")
+    lines = [_sentence(f"{when}this run should not be trusted:"), *(f"  - {warning}" for warning in found.warnings)]
     return Text("\n".join(lines), style="yellow")
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:]

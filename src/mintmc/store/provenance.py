@@ -92,7 +92,8 @@ def model_fingerprint(posterior: Posterior, params: Params) -> str:
     def add(function: Any, *args: Any) -> None:
         # As arrays of the host: a float that came from Python would trace differently from the same one restored.
         traced = jax.make_jaxpr(function)(*jax.tree.map(np.asarray, args))
-        digest.update(str(traced.jaxpr).encode())
+        # JAX prints in colour where there is a terminal or a notebook: the model is the same elsewhere.
+        digest.update(traced.jaxpr.pretty_print(use_color=False).encode())
         for constant in _constants(traced):
             digest.update(np.asarray(constant).tobytes())
 
