@@ -102,7 +102,7 @@ def test_watch_shows_a_frame():
     assert "150 of 150 a chain" in shown
     assert "acceptance of each chain: 0." in shown
     assert "parameters that mix worst" in shown
-    assert "this run" in shown
+    assert "This run should not be trusted:" in shown
     assert "So far" not in shown  # it is finished
 
 
