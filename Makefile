@@ -9,14 +9,14 @@ READY := $(VENV)/.ready
 demo: $(READY)
 	$(BIN)/mintmc reproduce tied-means --scale quick --out results/tied-means
 
-test: $(READY) browser
+test: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadscope
 
-test-slow: $(READY)
+test-slow: $(READY) browser
 	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
 
 # The studies of what is trusted and what is not, and of the law at T = 1 from batches.
-test-verdicts: $(READY)
+test-verdicts: $(READY) browser
 	$(BIN)/python -m pytest -n auto --dist worksteal -m slow tests/result tests/control
 
 # Every code block and command of README and docs, and the examples of the gallery.

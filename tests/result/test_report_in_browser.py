@@ -6,7 +6,8 @@ import made_runs
 from browser import CHROMIUM, DESKTOP, MISSING, PHONE, looked_at
 from mintmc.result.report.page import html_page
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
+# Nine pages, two browsers: make test-verdicts looks at them.
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason=MISSING)]
 
 RUNS = {
     "good": made_runs.good,
