@@ -15,7 +15,7 @@ import numpy as np
 _FEWEST = 4
 _TAIL = (1 - 0.89, 0.89)
 """ArviZ's quantiles."""
-_AT_A_TIME = 2**19
+_AT_A_TIME = 2**16
 """Numbers that are worked on at once: few enough for a cache."""
 
 
