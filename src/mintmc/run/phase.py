@@ -12,7 +12,7 @@ class Phase:
 
     name: str
     total: int
-    done: int  # before this session
+    done: int  # before this run of the program
     cost: float  # of what was left at its beginning
     later: float  # of the phases to come
     completed: int = 0
