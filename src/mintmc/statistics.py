@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -85,9 +87,14 @@ def counted(name: str, unit: str = "rows", dims: tuple[str, ...] = (), kept: str
     return Statistic(name, dims, np.int32, unit, over="sum", kept=kept)
 
 
-def begin(statistics: Sequence[Statistic], info: Info) -> Info:
-    """The first step of a draw, as sums carry it."""
-    return info | {each.name: _wide(info[each.name]) for each in statistics if each.is_wide and each.name in info}
+def nothing(statistics: Sequence[Statistic], info: Info) -> Info:
+    """What sums carry before the first step of a draw, whose report has these shapes."""
+    begun = {}
+    for each in statistics:
+        if each.name in info:
+            full = partial(jnp.full_like, fill_value=each.over == "all")
+            begun[each.name] = count.nothing() if each.is_wide else jax.tree.map(full, info[each.name])
+    return begun
 
 
 def merge(statistics: Sequence[Statistic], before: Info, now: Info) -> Info:
@@ -128,7 +135,3 @@ def unpacked(statistics: Sequence[Statistic], record: Info) -> tuple[Any, Info]:
     numbers = {name: record["numbers"][..., dim + i] for i, name in enumerate(plain)}
     rest = {name: value for name, value in record.items() if name != "numbers"}
     return record["numbers"][..., :dim], numbers | rest
-
-
-def _wide(value: Any) -> count.Count:
-    return value if isinstance(value, count.Count) else count.add(count.nothing(), value)

@@ -142,6 +142,11 @@ RIGHT = {
     "mixed, Langevin": (replace(MIXED, proposal=LANGEVIN), whole_step),
     "batches, Langevin": (replace(BATCHES, proposal=LANGEVIN), whole_step),
     "prior, Langevin": (PRIOR, whole_step),
+    "prior, Hamiltonian": (
+        kernel_of(SMALL, (1.0, 2.0, 5.0), (100,) * 3, parabola, temper="likelihood", proposal=mintmc.Hamiltonian()),
+        whole_step,
+    ),
+    "density, Hamiltonian": (density_kernel(proposal=mintmc.Hamiltonian()), whole_step),
     "Jacobian, Langevin": (
         density_kernel(lambda x: -0.1 * jnp.sum(x**2), proposal=LANGEVIN),
         whole_step,

@@ -65,7 +65,8 @@ class ChainPrograms:
         def build(function: Any, step: Any) -> Any:
             program, given = crew.program(function), crew.given((state, step))
             kind = (self._kind(function.__name__, supplied), shapes)
-            return self.task.target.compiled(kind, lambda: compile_program(program, *given, *others))
+            brief = self.task.is_brief
+            return self.task.target.compiled(kind, lambda: compile_program(program, *given, *others, is_brief=brief))
 
         compiling = [pool.submit(build, function, step) for function, step in kinds]
         return compiling[0].result(), compiling[-1].result()
@@ -83,4 +84,5 @@ class ChainPrograms:
 
     def _kind(self, program: str, supplied: Any) -> Any:
         """What tells a program of this run from those of others."""
-        return self.programs.identity_of(program), self.task.sharers, jax.tree.structure(supplied)
+        task = self.task
+        return self.programs.identity_of(program), task.sharers, task.is_brief, jax.tree.structure(supplied)

@@ -118,7 +118,7 @@ class Programs:
 
         def example() -> Info:
             after, info = one(self._first_randomness(key), state)
-            info = info if thin == 1 else statistics.begin(declared, info)
+            info = info if thin == 1 else statistics.nothing(declared, info)
             return statistics.packed(declared, self.kernel.position(after), info)
 
         shapes = jax.eval_shape(example)
@@ -182,8 +182,9 @@ class Programs:
             state, info = advance(at(randomness, jax.tree.map(lambda _: i, randomness)), state)
             return state, statistics.merge(declared, sums, info)
 
-        state, info = advance(at(randomness, jax.tree.map(lambda _: 0, randomness)), state)
-        result: tuple[Any, Info] = jax.lax.fori_loop(1, steps, one, (state, statistics.begin(declared, info)))
+        # From nothing, not from the first step: a step that stands in the program twice is compiled twice.
+        first = jax.eval_shape(lambda: advance(at(randomness, jax.tree.map(lambda _: 0, randomness)), state)[1])
+        result: tuple[Any, Info] = jax.lax.fori_loop(0, steps, one, (state, statistics.nothing(declared, first)))
         return result
 
 

@@ -32,6 +32,7 @@ class Task:
     parts: int = 1  # processes among which chains are shared out
     folder: Path | None = None  # of the run's store
     is_new: bool = True  # whether there is nothing to go on with
+    is_brief: bool = False  # whether it takes longer to compile its programs than to run them
     settled_rows: int = 0  # read to choose what the sampler had left open
     settled: str = ""  # what was chosen, in words
 
@@ -63,8 +64,10 @@ class Task:
             self.target.posterior.data.check_reads(surely)
 
 
-def compile_program(function: Any, *args: Any) -> Any:
-    """Compile ahead of time, for arguments like these."""
-    # XLA's default of 256-bit vectors leaves half of a wide CPU unused.
-    options = {"xla_cpu_prefer_vector_width": 512} if jax.default_backend() == "cpu" else None
+def compile_program(function: Any, *args: Any, is_brief: bool = False) -> Any:
+    """Compile ahead of time, for arguments like these; with less effort if it will hardly run."""
+    options: dict[str, Any] = {"xla_backend_optimization_level": 1} if is_brief else {}
+    if jax.default_backend() == "cpu":
+        # XLA's default of 256-bit vectors leaves half of a wide CPU unused.
+        options["xla_cpu_prefer_vector_width"] = 512
     return jax.jit(function, compiler_options=options).lower(*args).compile()

@@ -48,7 +48,8 @@ def explore(
     chains = max(_FEWEST_CHAINS, task.chains)
     thetas = [task.thetas[chain % task.chains] for chain in range(chains)]
     found, rows_read = [], 0
-    settings: dict[str, Any] = {"draws": draws, "warmup": _WARMUP, "thin": _THIN, "folder": None, "is_new": True}
+    settings: dict[str, Any] = {"draws": draws, "warmup": _WARMUP, "thin": _THIN, "folder": None}
+    settings |= {"is_new": True, "is_brief": True}
     for number, hot in enumerate(samplers):
         own = replace(task, thetas=thetas, seed=(task.seed + number) % 2**32, **settings)
         run = hot.plan(own)

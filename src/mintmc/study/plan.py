@@ -36,6 +36,8 @@ _TRIAL = 5.0
 """Seconds of a trial, beside what compiling takes."""
 _AGAIN, _LONGER = 0.15, 0.35
 """Of the time beside the steps of a trial, what the same run takes again, and what one of another length does."""
+_SHORT = 1.0
+"""Seconds of a run that is made once more to see how long it takes when nothing is left to compile."""
 _SEARCH = 3.0
 """The time in which all modes are sought, over that of the look."""
 _VISITS = 10
@@ -118,13 +120,13 @@ def start_of(posterior: Posterior, init: Any) -> Any:
 
 
 def _options(posterior: Posterior, init: Any, task: Task, seen: Look) -> list[Option]:
-    """What may suit, the likeliest first: tried until one is good, and where a trial takes no time."""
+    """What may suit, the likeliest first: tried until one is good, and beyond it what may take half its time."""
     options: list[Option] = []
     for sampler in _candidates(seen):
         each = _step_seconds(sampler, task, seen)
-        is_quick = (task.draws + task.warmup) * each < _TRIAL
-        if any(not option.against for option in options) and not is_quick:
-            options.append(_by_passes(sampler, each, task, options[0].effective))
+        good = [option for option in options if not option.against]
+        if good and (task.draws + task.warmup) * each > good[0].seconds / 2:
+            options.append(_by_passes(sampler, each, task, good[0].effective))
         else:
             options.append(_tried(posterior, sampler, init, each, task, seen))
     return options
@@ -170,15 +172,23 @@ def _tried(posterior: Posterior, sampler: Any, init: Any, each: float, task: Tas
         modes = [jax.tree.map(np.asarray, seen.target.unravel(jnp.asarray(theta))) for theta in seen.ends]
         tried, beforehand, most = replace(sampler, modes=modes), _SEARCH * seen.seconds, _FEWEST
     settings: dict[str, Any] = {"draws": min(task.draws, most), "warmup": min(task.warmup, most)}
-    begun = time.perf_counter()
-    shared: dict[str, Any] = {"chains": task.chains, "seed": task.seed, "progress": False}
-    tree = sample(posterior, tried, init=init, **settings, **shared)
-    option = _expected(sampler, tree, time.perf_counter() - begun, task, settings)
+    settings |= {"chains": task.chains, "seed": task.seed, "progress": False}
+    tree, taken = _timed(posterior, tried, init, settings)
+    option, is_whole = _expected(sampler, tree, taken, task, settings)
+    if is_whole and option.seconds < _SHORT:
+        # What it takes beside its steps is most of it then, and known only by another run.
+        option = replace(option, seconds=_timed(posterior, tried, init, settings)[1])
     return replace(option, seconds=option.seconds + beforehand)
 
 
-def _expected(sampler: Any, tree: Any, taken: float, task: Task, tried: dict[str, int]) -> Option:
-    """What the whole run will be like, by its trial."""
+def _timed(posterior: Posterior, sampler: Any, init: Any, settings: dict[str, Any]) -> tuple[Any, float]:
+    begun = time.perf_counter()
+    tree = sample(posterior, sampler, init=init, **settings)
+    return tree, time.perf_counter() - begun
+
+
+def _expected(sampler: Any, tree: Any, taken: float, task: Task, tried: dict[str, int]) -> tuple[Option, bool]:
+    """What the whole run will be like, by its trial; and whether its trial was as long."""
     verdict, attrs = diagnose(tree), tree.attrs
     more, warm = task.draws / tried["draws"], task.warmup / max(tried["warmup"], 1)
     is_whole = more == 1 and warm == 1
@@ -188,7 +198,7 @@ def _expected(sampler: Any, tree: Any, taken: float, task: Task, tried: dict[str
     setup = float(np.sum(attrs["data_touched_setup"])) + attrs.get("data_touched_audit", 0)
     # Chains of a short trial need not agree yet; what speaks against their law would speak against the whole run.
     against = verdict.warnings if is_whole else law_warnings(tree, thinned(tree[moved_group(tree)]))
-    return Option(
+    option = Option(
         sampler,
         seconds=beside + warm * attrs["warmup_time"] + more * attrs["sampling_time"],
         rows=float(touched * more + setup * max(warm, 1)),
@@ -196,3 +206,4 @@ def _expected(sampler: Any, tree: Any, taken: float, task: Task, tried: dict[str
         against=tuple(against),
         trial=tree,
     )
+    return option, is_whole
