@@ -28,7 +28,10 @@ static double uniform(void) { /* xorshift64 */
   bits ^= bits << 13; bits ^= bits >> 7; bits ^= bits << 17;
   return ((bits >> 11) + 0.5) * 0x1p-53;
 }
-static double normal(void) { return sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform()); }
+static double normal(void) {
+  double radius = sqrt(-2 * log(uniform())), angle = 6.283185307179586 * uniform();
+  return radius * cos(angle);
+}
 
 static void sum_rows(Part *part) {
   float weighted[PADDED] = {0}, weights[PADDED] = {0}; /* sum_i p_ij x_i, sum_i p_ij */
@@ -64,7 +67,10 @@ int main(int argc, char **argv) {
   long threads = argc > 2 ? atol(argv[2]) : 1;
   if (threads < 1 || threads > MOST) return 1;
   x = malloc(sizeof(float) * N);
-  for (long i = 0; i < N; i++) x[i] = normal() + (uniform() < 1.0 / D ? 2 : 0);
+  for (long i = 0; i < N; i++) {
+    x[i] = normal();
+    if (uniform() < 1.0 / D) x[i] += 2;
+  }
   pthread_barrier_init(&begin, NULL, threads);
   pthread_barrier_init(&end, NULL, threads);
   pthread_t others[MOST];

@@ -116,7 +116,7 @@ def tempered_smc(log_prior, log_likelihood, draw_prior, rows, particles: int, st
     """Adaptive tempered SMC: particles from the prior, HMC moves, resampled until the temperature is 1.
 
     ``log_likelihood(theta, rows)`` is of all rows; ``step_of(temperature)`` is the length of a leapfrog step.
-    Returns ``run(seed) -> (particles, core-seconds, gradients)``.
+    Returns ``run(seed) -> (particles, their weights, core-seconds, gradients)``.
     """
     import blackjax
     import blackjax.smc.resampling as resampling
@@ -137,10 +137,7 @@ def tempered_smc(log_prior, log_likelihood, draw_prior, rows, particles: int, st
         )
         return smc.step(key, state)[0]
 
-    def begin(particles):
-        return blackjax.adaptive_tempered_smc.init(particles)
-
-    stage = jax.jit(stage)
+    begin, stage = blackjax.adaptive_tempered_smc.init, jax.jit(stage)
 
     def run(seed: int):
         key_start, key = jax.random.split(jax.random.key(seed))
@@ -150,7 +147,8 @@ def tempered_smc(log_prior, log_likelihood, draw_prior, rows, particles: int, st
             key, key_stage = jax.random.split(key)
             step = jnp.asarray(step_of(max(float(state.tempering_param), 1e-6)), jnp.float32)
             state, stages = jax.block_until_ready(stage(key_stage, state, step, rows)), stages + 1
-        return np.asarray(state.particles), core_seconds() - begun, stages * particles * moves * hmc_steps
+        taken, gradients = core_seconds() - begun, stages * particles * moves * hmc_steps
+        return np.asarray(state.particles), np.asarray(state.weights), taken, gradients
 
     run(0)  # compiles
     return run

@@ -11,15 +11,20 @@ from harness.peers import Run, leapfrog
 from harness.timing import core_seconds
 
 
-def _timed(mcmc: Any, site: str, arguments: tuple, **extra: Any) -> Callable[[int], Any]:
-    """The second run of the same program is not compiled any more."""
+def _timed(mcmc: Any, arguments: tuple, start: Any, steps: str, workload: Any, read: float) -> Callable[[int], Run]:
+    """Warmed up and compiled: every run goes on from there. ``read`` rows are read for a leapfrog step."""
+    mcmc.warmup(jax.random.key(0), *arguments, init_params={"z": start})
+    warmed = mcmc.post_warmup_state
 
-    def run(seed: int):
+    def run(seed: int) -> Run:
+        mcmc.post_warmup_state = warmed
         begun = core_seconds()
-        mcmc.run(jax.random.key(seed), *arguments, extra_fields=("num_steps",) if not extra else (), **extra)
-        draws = np.asarray(jax.block_until_ready(mcmc.get_samples(group_by_chain=True)[site]))
-        return draws, core_seconds() - begun
+        mcmc.run(jax.random.key(seed), *arguments, extra_fields=(steps,))
+        z = np.asarray(jax.block_until_ready(mcmc.get_samples(group_by_chain=True)["z"]))
+        taken = core_seconds() - begun
+        return Run(workload.theta(z), taken, read * float(mcmc.get_extra_fields()[steps].sum()))
 
+    run(0)
     return run
 
 
@@ -34,17 +39,9 @@ def nuts(workload: Any, draws: int) -> Callable[[int], Run]:
         numpyro.factor("density", workload.log_density(numpyro.sample("z", flat), rows))
 
     kernel = NUTS(model, step_size=leapfrog(workload.d)[0], adapt_step_size=False, adapt_mass_matrix=False)
-    mcmc = MCMC(kernel, num_warmup=0, num_samples=draws, progress_bar=False, jit_model_args=True)
-    start = {"z": jax.random.normal(jax.random.key(7), (workload.d,))}
-    timed = _timed(mcmc, "z", (workload.on_device,))
-
-    def run(seed: int) -> Run:
-        mcmc.init_params = start
-        z, taken = timed(seed)
-        return Run(workload.theta(z), taken, float(mcmc.get_extra_fields()["num_steps"].sum()) * workload.n)
-
-    run(0)
-    return run
+    mcmc = MCMC(kernel, num_warmup=5, num_samples=draws, progress_bar=False, jit_model_args=True)
+    start = jax.random.normal(jax.random.key(7), (workload.d,))
+    return _timed(mcmc, (workload.on_device,), start, "num_steps", workload, workload.n)
 
 
 def ecs(workload: Any, draws: int, batch: int = 100, warmup: int = 300) -> Callable[[int], Run]:
@@ -53,11 +50,9 @@ def ecs(workload: Any, draws: int, batch: int = 100, warmup: int = 300) -> Calla
     from numpyro import distributions as dist
     from numpyro.infer import HMCECS, MCMC, NUTS
 
-    scale = jnp.asarray(workload.scale)
-    mode = jnp.asarray(workload.mode)
+    mode, scale = jnp.asarray(workload.mode), jnp.asarray(workload.scale)
 
     def model(x, y):
-        # A Taylor proxy wants parameters as they are: whitened, and with the prior as a factor of its own.
         flat = dist.ImproperUniform(dist.constraints.real_vector, (), event_shape=(workload.d,))
         beta = mode + scale @ numpyro.sample("z", flat)
         numpyro.factor("prior", workload.log_prior(beta))
@@ -69,19 +64,5 @@ def ecs(workload: Any, draws: int, batch: int = 100, warmup: int = 300) -> Calla
     inner = NUTS(model, step_size=leapfrog(workload.d)[0], adapt_mass_matrix=False)
     mcmc = MCMC(HMCECS(inner, num_blocks=10, proxy=proxy), num_warmup=warmup, num_samples=draws, progress_bar=False)
     given = workload.on_device["x"], workload.on_device["y"]
-    mcmc.warmup(jax.random.key(0), *given, init_params={"z": jnp.zeros(workload.d)})
-    warmed = mcmc.post_warmup_state
-    fields = ("hmc_state.num_steps",)
-    mcmc.run(warmed.rng_key, *given, extra_fields=fields)
-
-    def run(seed: int) -> Run:
-        mcmc.post_warmup_state = warmed
-        begun = core_seconds()
-        mcmc.run(jax.random.key(seed), *given, extra_fields=fields)
-        z = np.asarray(jax.block_until_ready(mcmc.get_samples(group_by_chain=True)["z"]))
-        taken = core_seconds() - begun
-        # Every leapfrog step reads the batch for itself and for the proxy.
-        gradients = float(mcmc.get_extra_fields()["hmc_state.num_steps"].sum())
-        return Run(workload.theta(z), taken, 2 * batch * gradients)
-
-    return run
+    # What the proxy needs of the batch is kept from step to step: a leapfrog step reads the batch once.
+    return _timed(mcmc, given, jnp.zeros(workload.d), "hmc_state.num_steps", workload, batch)

@@ -94,8 +94,8 @@ def three(n=100_000, draws=10_000, particles=64, rounds=3):
         made = by_blackjax.tempered_smc(three_normals_prior, all_rows, draw, rows, particles, step)
 
         def run(seed):
-            found, taken, gradients = made(seed)
-            return np.bincount(label(found), minlength=6) / len(found), taken, gradients * n
+            found, weights, taken, gradients = made(seed)
+            return np.bincount(label(found), weights, minlength=6), taken, gradients * n
 
         return run
 
@@ -112,8 +112,8 @@ def forty_normals(dim=2, draws=10_000, particles=1000, rounds=3, nested=True):
         parts = np.array_split(flat, max(1, len(flat) * dim // 20_000))
         return np.concatenate([((part[:, None] - means) ** 2).sum(-1).argmin(1) for part in parts])
 
-    def shares(x):
-        return np.bincount(label(np.asarray(x)), minlength=40) / np.asarray(x).reshape(-1, dim).shape[0]
+    def shares(x, weights):
+        return np.bincount(label(np.asarray(x)), weights, minlength=40)
 
     posterior = mintmc.Posterior.from_density(log_density)
     ours = by_leaps(posterior, mintmc.Leaps(starts=4096), np.zeros(dim), draws, 1000, label, 40)
@@ -125,8 +125,8 @@ def forty_normals(dim=2, draws=10_000, particles=1000, rounds=3, nested=True):
         made = by_blackjax.tempered_smc(inside, lambda x, _: log_density(x), draw, jnp.zeros(1), particles, step)
 
         def run(seed):
-            found, taken, _ = made(seed)
-            return shares(found), taken, 0.0
+            found, weights, taken, _ = made(seed)
+            return shares(found, weights), taken, 0.0
 
         return run
 
@@ -135,7 +135,7 @@ def forty_normals(dim=2, draws=10_000, particles=1000, rounds=3, nested=True):
 
         def run(seed):
             found, taken, _ = made(seed)
-            return shares(found), taken, 0.0
+            return shares(found, np.full(len(found), 1 / len(found))), taken, 0.0
 
         return run
 
