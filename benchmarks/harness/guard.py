@@ -52,5 +52,5 @@ def write(path: Path, lines: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def named(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Mapping[str, Any]]:
-    """Lines by row and what they measure."""
-    return {f"{name}: {line['what']}": line for name, lines in rows.items() for line in lines}
+    """Lines by row and what they measure; those without a peer (none is installed) have no ratio and are left out."""
+    return {f"{name}: {line['what']}": line for name, lines in rows.items() for line in lines if line["is_ratio"]}

@@ -34,8 +34,8 @@ def test_a_line_that_was_not_measured_is_an_alarm():
     assert "not measured" in told
 
 
-def lines(ratio):
-    return [{"what": "over C", "ratio": ratio, "more_is_better": False, "skipped": {}}]
+def lines(ratio, is_ratio=True):
+    return [{"what": "over C", "ratio": ratio, "more_is_better": False, "is_ratio": is_ratio}]
 
 
 @pytest.mark.parametrize(("ratio", "code"), [(1.9, 0), (4.0, 1)])
@@ -47,6 +47,14 @@ def test_the_command_ends_with_1_if_something_is_worse(ratio, code, tmp_path, mo
     monkeypatch.setattr(bench, "measured", lambda row, given: lines(ratio))
     assert bench.main(["--guard", "mint-step"]) == code
     assert ("WORSE" in capsys.readouterr().out) == bool(code)
+
+
+def test_a_line_whose_peer_is_missing_is_not_measured(monkeypatch, tmp_path):
+    """Its value stands where the ratio would be, and must not pass for one."""
+    monkeypatch.setattr(bench, "STORED", tmp_path / "guard.json")
+    bench.STORED.write_text(json.dumps({"mint-step: over C": STORED["step: over C"]}))
+    monkeypatch.setattr(bench, "measured", lambda row, given: lines(0.1, is_ratio=False))
+    assert bench.main(["--guard", "mint-step"]) == 1
 
 
 def test_storing_writes_what_is_judged_later(tmp_path, monkeypatch):

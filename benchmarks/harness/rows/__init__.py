@@ -106,7 +106,10 @@ GUARD = (
         LITTLE | {"batch": 100},
     ),
     Row(
-        "logistic", "one_mode.logistic", {"n": 10_000, "draws": 20_000, "rounds": 2, "their_draws": 500}, FEW | {"d": 5}
+        "logistic",
+        "one_mode.logistic",
+        {"n": 10_000, "draws": 20_000, "rounds": 3, "their_draws": 500, "over": ("BlackJAX NUTS",)},
+        FEW | {"d": 5},
     ),
 )
 """The fast subset whose ratios are stored."""

@@ -84,10 +84,11 @@ def effective_draws(workload, wanted, draws, rounds, bars=(None, None), point=No
     ]
 
 
-def logistic(n, d=20, draws=100_000, rounds=2, bars=(None, None), small=False, their_draws=None):
-    """Logistic regression."""
+def logistic(n, d=20, draws=100_000, rounds=2, bars=(None, None), small=False, their_draws=None, over=None):
+    """Logistic regression; ``over`` names the peers, all of them if it is None."""
     workload = workloads.logistic(n, d)
     wanted = ON_ALL_DATA | (SMALL if small else {})
+    wanted = {name: wanted[name] for name in over or wanted}
     bars = tuple(bar and at_least(bar) for bar in bars)
     point = {"n": n, "d": d, "m": 100, "chains": cores(), "cores": cores()}
     return effective_draws(workload, wanted, draws, rounds, bars, point, their_draws=their_draws)
