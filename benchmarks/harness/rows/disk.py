@@ -9,13 +9,15 @@ from harness import process
 from harness.line import at_most, line
 from harness.timing import in_turn
 
-SCALE = str(Path(__file__).parents[2] / "scale.py")
+HERE = Path(__file__).parents[2]
+SCALE, BUILD = str(HERE / "scale.py"), HERE / "build"
 
 
-def from_disk(rows=100_000_000, draws=200_000, rounds=2, bar=2.0, memory=1000, **_):
+def from_disk(rows=100_000_000, draws=200_000, rounds=2, bar=2.0, memory=1000):
     """A MINT step (m = 1000) from so many rows on disk over one from 1e6 rows in memory, and what memory it takes."""
     peaks = []
-    with tempfile.TemporaryDirectory() as folder:
+    BUILD.mkdir(exist_ok=True)  # a folder for temporary files may be in memory; this one is not
+    with tempfile.TemporaryDirectory(dir=BUILD) as folder:
         prepared = process.measured(SCALE, "write_and_prepare", folder, rows)
 
         def disk(_):

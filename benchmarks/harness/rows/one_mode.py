@@ -24,8 +24,8 @@ WORK = 4e9
 
 
 def peer_draws(n, d, passes=5):
-    """Of a round, at so many passes a draw; effective draws of fewer than 60 are not worth the name."""
-    return int(min(2000, max(60, WORK / (n * d * passes))))
+    """Of a round, at so many passes a draw; the smallest effective number of 20 parameters needs at least 150."""
+    return int(min(2000, max(150, WORK / (n * d * passes))))
 
 
 def by_mint(workload, draws, batch=100, sampler=None, warmup=500):
@@ -107,7 +107,7 @@ def robust(n=1_000_000, d=100, draws=40_000, rounds=2, their_draws=None):
     return effective_draws(workload, ON_ALL_DATA, draws, rounds, point=point, their_draws=their_draws)
 
 
-def digits(n=None, draws=2000, rounds=2, their_draws=None):
+def digits(n=None, draws=300, rounds=2, their_draws=None):
     """MNIST: 784 weights and few rows, no case for batches; ours is Hamiltonian on all data."""
     workload = workloads.digits(n)
     sampler = mintmc.MetropolisHastings(mintmc.Hamiltonian(preconditioner="laplace"))
@@ -115,7 +115,7 @@ def digits(n=None, draws=2000, rounds=2, their_draws=None):
     return effective_draws(workload, ON_ALL_DATA, draws, rounds, ours=ours, their_draws=their_draws)[:1]
 
 
-def hamiltonian(n=100_000, d=20, draws=2000, rounds=3, their_draws=None):
+def hamiltonian(n=100_000, d=20, draws=500, rounds=3, their_draws=None):
     """All data for all: what our passes and paths gain over those of others."""
     workload = workloads.logistic(n, d)
     sampler = mintmc.MetropolisHastings(mintmc.Hamiltonian(preconditioner="laplace"))
