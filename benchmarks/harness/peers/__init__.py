@@ -41,6 +41,9 @@ def built(wanted: Mapping[str, tuple[str, Build]], *arguments: Any, **settings: 
     for name, (package, build) in wanted.items():
         if find_spec(package) is None:
             missing[name] = f"skipped: {package} is not installed (pip install 'mintmc[benchmarks]')"
-        else:
+            continue
+        try:
             ready[name] = build(*arguments, **settings)
+        except Exception as error:  # a peer that does not start must not cost the others their row
+            missing[name] = f"did not start: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
     return ready, missing
