@@ -66,6 +66,7 @@ def rounds_of(contestants, rounds):
 
 def effective_draws(workload, wanted, draws, rounds, bars=(None, None), point=None, ours=None, their_draws=None):
     """Lines with and without set-up. Peers have mode and mass matrix for nothing, so theirs takes no time."""
+    assert workload.scale is not None  # found now: peers must not look for it while they are traced
     ready, missing = peers.built(wanted, workload, their_draws or peer_draws(workload.n, workload.d))
     our_run = ours or by_mint(workload, draws)
     rates, rows = rounds_of({"ours": our_run, **ready}, rounds)
