@@ -60,8 +60,8 @@ def measured(row, given):
         return None
     for line in lines:
         print(json.dumps({"row": row.name, **line}) if given.json else table.shown(row.name, line), flush=True)
-        for who, why in line["skipped"].items():
-            print(f"{row.name}: {who}: {why}", file=sys.stderr, flush=True)
+    for who, why in dict(table.skips({"lines": lines})).items():
+        print(f"{row.name}: {who}: {why}", file=sys.stderr, flush=True)
     return lines
 
 
