@@ -42,7 +42,7 @@ def by_leaps(posterior, sampler, init, draws, warmup, label, modes):
         taken = core_seconds() - begun
         share = np.bincount(label(tree.posterior["theta"].values).ravel(), minlength=modes) / (2 * draws)
         touched = tree.sample_stats.get("data_touched")
-        read = 0.0 if touched is None else float(touched.sum()) + float(tree.attrs.get("data_touched_setup", 0))
+        read = 0.0 if touched is None else float(touched.sum()) + float(np.sum(tree.attrs.get("data_touched_setup", 0)))
         return share, taken, read
 
     run(99)  # compiles
