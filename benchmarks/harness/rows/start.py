@@ -23,46 +23,40 @@ def seconds_of(*command):
     return time.perf_counter() - begun
 
 
+def in_new_processes(code, rounds):
+    """Seconds of each piece of code, in turn; files have been read before."""
+
+    def timed(name):
+        return lambda _: seconds_of(sys.executable, "-c", code[name])
+
+    for name in code:
+        timed(name)(0)
+    return in_turn({name: timed(name) for name in code}, rounds)
+
+
 def importing(rounds=5):
     """``import mintmc`` and ``mintmc --help``, the interpreter's own start included."""
     run_help = "import sys; sys.argv = ['mintmc', '--help']; from mintmc.cli import main; main()"
-    code = {"import mintmc": "import mintmc", "mintmc --help": run_help, "python": "pass"}
-    code |= {name: name for name in ("import jax", "from mintmc import sample")}
-    for each in code.values():
-        seconds_of(sys.executable, "-c", each)
-    found = in_turn(
-        {name: lambda _, each=each: seconds_of(sys.executable, "-c", each) for name, each in code.items()}, rounds
-    )
-    counts = {
-        f"`{name}`": float(np.median(found[name])) for name in ("python", "import jax", "from mintmc import sample")
+    others = ("import jax", "from mintmc import sample")
+    code = {
+        "import mintmc": "import mintmc",
+        "mintmc --help": run_help,
+        "python": "pass",
+        **{name: name for name in others},
     }
+    found = in_new_processes(code, rounds)
+    counts = {f"`{name}`": float(np.median(found[name])) for name in ("python", *others)}
+    share = {"unit": "seconds", "more_is_better": False, "counts": counts}
     bars = {"import mintmc": 0.6, "mintmc --help": 0.4}
-    return [
-        line(
-            "a new process",
-            f"`{name}`",
-            found[name],
-            unit="seconds",
-            more_is_better=False,
-            bar=at_most(bar),
-            counts=counts,
-        )
-        for name, bar in bars.items()
-    ]
+    return [line("a new process", f"`{name}`", found[name], bar=at_most(bar), **share) for name, bar in bars.items()]
 
 
 def import_over_jax(rounds=4):
-    """What ``sample`` needs over ``import jax``: what the package itself adds (``import mintmc`` alone loads nothing)."""
-    code = {"ours": "from mintmc import sample", "jax": "import jax"}
-    for each in code.values():
-        seconds_of(sys.executable, "-c", each)
-    found = in_turn(
-        {name: lambda _, each=each: seconds_of(sys.executable, "-c", each) for name, each in code.items()}, rounds
-    )
+    """What ``sample`` needs over ``import jax``: ``import mintmc`` alone loads nothing."""
+    found = in_new_processes({"ours": "from mintmc import sample", "jax": "import jax"}, rounds)
     settings = {"unit": "seconds", "more_is_better": False}
-    return [
-        line("a new process", "`from mintmc import sample`", found["ours"], {"`import jax`": found["jax"]}, **settings)
-    ]
+    peer = {"`import jax`": found["jax"]}
+    return [line("a new process", "`from mintmc import sample`", found["ours"], peer, **settings)]
 
 
 def first_draw(sampler):
