@@ -1,4 +1,4 @@
-"""Many modes at T = 1: effective mode labels a core-second over BlackJAX's tempered SMC, dynesty and emcee.
+"""Many modes at T = 1: effective mode labels a core-second over tempered SMC, parallel tempering and nested sampling.
 
 With w_j the share of draws in each of K modes of equal weight, N independent draws have K sum (w_j - 1/K)^2 = (K - 1)/N
 in the mean; a sampler's effective labels are the N that this gives, from the mean over rounds. A run that misses modes
@@ -32,7 +32,7 @@ def worth(shares):
     return (modes - 1) / max(float(np.mean(modes * ((shares - 1 / modes) ** 2).sum(axis=1))), 1e-9)
 
 
-def by_leaps(posterior, sampler, init, draws, warmup, label, modes):
+def by_ours(posterior, sampler, init, draws, warmup, label, modes):
     """Shares of the modes, core-seconds of all but compiling, and rows read."""
 
     def run(seed):
@@ -83,7 +83,7 @@ def three(n=100_000, draws=10_000, particles=64, rounds=3):
 
     posterior = three_normals(n)
     sampler = mintmc.Leaps(control=mintmc.Taylor(), batch_size=500)
-    ours = by_leaps(posterior, sampler, np.array([-1.0, 0.0, 1.0]), draws, 500, label, 6)
+    ours = by_ours(posterior, sampler, np.array([-1.0, 0.0, 1.0]), draws, 500, label, 6)
 
     def smc():
         rows = jnp.asarray(posterior.rows)
@@ -100,11 +100,15 @@ def three(n=100_000, draws=10_000, particles=64, rounds=3):
         return run
 
     ready, missing = peers.built({"BlackJAX tempered SMC": ("blackjax", smc)})
+    # Neighbouring rungs of three parameters overlap at a ratio of 2; at the hottest the prior rules.
+    ladder = mintmc.Ladder.geometric(hottest=n / 10, rungs=int(np.log2(n / 10)) + 2)
+    rungs, start = mintmc.ParallelTempering(ladder), np.array([-1.0, 0.0, 1.0])
+    ready["our parallel tempering, all data"] = by_ours(posterior, rungs, start, max(draws // 50, 50), 100, label, 6)
     return [labels_line(f"mixture of three normals, n = {n:.0e}", {"ours": ours, **ready}, missing, rounds)]
 
 
 def forty_normals(dim=2, draws=10_000, particles=1000, rounds=3, nested=True):
-    """Forty unit normals: BlackJAX's SMC everywhere, dynesty and emcee where the dimension allows."""
+    """Forty unit normals: BlackJAX's SMC everywhere, dynesty where the dimension allows."""
     means, log_density = forty_means(dim), forty(dim)
 
     def label(x):
@@ -116,7 +120,7 @@ def forty_normals(dim=2, draws=10_000, particles=1000, rounds=3, nested=True):
         return np.bincount(label(np.asarray(x)), weights, minlength=40)
 
     posterior = mintmc.Posterior.from_density(log_density)
-    ours = by_leaps(posterior, mintmc.Leaps(starts=4096), np.zeros(dim), draws, 1000, label, 40)
+    ours = by_ours(posterior, mintmc.Leaps(starts=4096), np.zeros(dim), draws, 1000, label, 40)
 
     def smc():
         inside = lambda x: jnp.where((jnp.abs(x) < 60).all(), 0.0, -jnp.inf)  # noqa: E731
@@ -142,6 +146,10 @@ def forty_normals(dim=2, draws=10_000, particles=1000, rounds=3, nested=True):
     wanted = {"BlackJAX tempered SMC": ("blackjax", smc)}
     wanted |= {"dynesty": ("dynesty", by_dynesty)} if nested else {}
     ready, missing = peers.built(wanted)
+    # Unit normals up to 113 apart in the plane: T of 300 or so joins them, and a ratio of 1 + 2/sqrt(d) overlaps.
+    rungs = int(np.ceil(np.log(300) / np.log(1 + 2 / dim**0.5))) + 1
+    tempering = mintmc.ParallelTempering(mintmc.Ladder.geometric(hottest=300, rungs=rungs))
+    ready["our parallel tempering"] = by_ours(posterior, tempering, np.zeros(dim), draws, 1000, label, 40)
     missing |= {} if nested else {"dynesty": f"skipped: d = {dim} is too many for it"}
     point = {"modes dimension": dim}
     return [labels_line(f"forty unit normals, d = {dim}", {"ours": ours, **ready}, missing, rounds, point=point)]
