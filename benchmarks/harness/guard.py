@@ -43,6 +43,8 @@ def stored_from(lines: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, A
 
 def read(path: Path) -> dict[str, dict[str, Any]]:
     """The stored ratios."""
+    if not path.exists():
+        raise SystemExit(f"{path.name} is missing: python benchmarks/bench.py --guard --store writes it")
     return json.loads(path.read_text())
 
 
