@@ -10,7 +10,6 @@ both sides.
 """
 
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,55 +20,16 @@ import jax.numpy as jnp
 import numpy as np
 
 import mintmc
+from harness.process import answer, measured
+from harness.timing import core_seconds, smallest_ess
+from harness.workloads import logistic_data, logistic_likelihood, regression, student_likelihood, wide_prior
 
 HERE = Path(__file__).parent
 CHAINS = 2
-COMPILED = [0.0]
-"""Seconds that this process has spent on tracing and compiling."""
-jax.monitoring.register_event_duration_secs_listener(
-    lambda event, seconds, **_: COMPILED.append(COMPILED.pop() + seconds * event.startswith("/jax/core/compile/"))
-)
 
 
-def core_seconds():
-    """Of this process, compiling left out."""
-    return time.process_time() - COMPILED[0]
-
-
-def regression(n, d, seed=0):
-    """Rows of an intercept, an indicator of 2% and normal columns, with the logits that they have."""
-    rng = np.random.default_rng(seed)
-    x = rng.standard_normal((n, d), np.float32)
-    x[:, 0], x[:, 1] = 1.0, rng.random(n) < 0.02
-    beta = rng.normal(size=d).astype(np.float32) / np.sqrt(d)
-    beta[0] = -1.0
-    return x, x @ beta, rng
-
-
-def logistic_data(n, d):
-    x, eta, rng = regression(n, d)
-    return x, (rng.random(n) < 1 / (1 + np.exp(-eta))).astype(np.float32)
-
-
-def logistic(theta, row):
-    eta = row["x"] @ theta
-    return row["y"] * eta - jnp.logaddexp(0.0, eta)
-
-
-def wide_prior(theta):
-    return -0.5 * jnp.sum(theta**2) / 100
-
-
-def posterior_of(x, y, log_likelihood=logistic):
+def posterior_of(x, y, log_likelihood=logistic_likelihood):
     return mintmc.Posterior(log_likelihood, {"x": x, "y": y}, wide_prior)
-
-
-def smallest_ess(draws):
-    """Over coefficients, of draws (chain, draw, d)."""
-    from arviz_base import from_dict
-    from arviz_stats import ess
-
-    return float(ess(from_dict({"posterior": {"theta": np.asarray(draws, float)}}))["theta"].min())
 
 
 def mint(posterior, d, draws, **settings):
@@ -192,7 +152,9 @@ def step_time(n, place):
         del x, y
         mintmc.prepare(Path(folder) / "rows.npy", Path(folder) / "prepared")
         posterior = mintmc.Posterior(
-            lambda theta, row: logistic(theta, {"x": row[:-1], "y": row[-1]}), Path(folder) / "prepared", wide_prior
+            lambda theta, row: logistic_likelihood(theta, {"x": row[:-1], "y": row[-1]}),
+            Path(folder) / "prepared",
+            wide_prior,
         )
         return {"n": n, "place": place, "microseconds": mint(posterior, d, 100_000)[1] / CHAINS / 100_000 * 1e6}
 
@@ -231,10 +193,6 @@ def poisson(theta, row):
     return row["y"] * eta - jnp.exp(eta)
 
 
-def student(theta, row):
-    return -2.5 * jnp.log1p((row["y"] - row["x"] @ theta) ** 2 / 4)
-
-
 def mixture(theta, row):
     parts = jnp.stack([-0.5 * (row["y"] - theta[k]) ** 2 for k in range(3)])
     return jax.nn.logsumexp(parts)
@@ -253,7 +211,7 @@ def model(name):
     if name == "poisson":
         posterior = posterior_of(x, rng.poisson(np.exp(0.3 * eta)).astype(np.float32), poisson)
     elif name == "student":
-        posterior = posterior_of(x, (eta + rng.standard_t(4, n)).astype(np.float32), student)
+        posterior = posterior_of(x, (eta + rng.standard_t(4, n)).astype(np.float32), student_likelihood)
     elif name == "mixture":
         y = np.array([-4.0, 0.0, 5.0])[rng.integers(0, 3, n)] + rng.normal(size=n)
         posterior, start = posterior_of(x[:, :1], y.astype(np.float32), mixture), np.array([-3.5, 0.5, 4.5])
@@ -299,10 +257,7 @@ NUMBERS = {"1e4": 10_000, "1e5": 100_000, "1e6": 1_000_000, "1e7": 10_000_000}
 def measure(part):
     """One row, in a process of its own."""
     begun = time.perf_counter()
-    done = subprocess.run([sys.executable, __file__, "--one", *part], capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"{part} failed:\n{done.stderr}")
-    row = json.loads(done.stdout.splitlines()[-1]) | {"seconds": time.perf_counter() - begun}
+    row = measured(__file__, "--one", *part) | {"seconds": time.perf_counter() - begun}
     print(json.dumps(row), flush=True)
     return row
 
@@ -319,8 +274,8 @@ def slopes(rows):
 def main():
     wanted = sys.argv[1:] or list(PARTS)
     if wanted[0] == "--one":
-        arguments = [str(NUMBERS.get(word, word)) for word in wanted[2:]]
-        print(json.dumps(globals()[wanted[1]](*arguments)))
+        words = [str(NUMBERS.get(word, word)) for word in wanted[1:]]
+        answer(globals(), words)
         return
     rows = [measure(part) for name in wanted for part in PARTS[name]]
     for row in slopes(rows):

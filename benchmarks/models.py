@@ -10,7 +10,6 @@ compared in the order of their means, and the share of every relabelling with 1/
 """
 
 import json
-import subprocess
 import sys
 import time
 import warnings
@@ -24,6 +23,7 @@ from arviz_stats.base import array_stats
 from numpyro import distributions as dist
 
 import mintmc
+from harness.process import measured
 
 HERE = Path(__file__).parent
 N, D = 100_000, 3
@@ -160,10 +160,7 @@ def row(library, name, theirs):
 
 def measure(name):
     """The rows of one model, in a process of its own."""
-    done = subprocess.run([sys.executable, __file__, "--one", name], capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"{name} failed:\n{done.stderr}")
-    rows = json.loads(done.stdout.splitlines()[-1])
+    rows = measured(__file__, "--one", name)
     for each in rows:
         print(json.dumps(each), flush=True)
     return rows

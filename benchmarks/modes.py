@@ -9,7 +9,6 @@ cores, compiling included.
 """
 
 import json
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -19,6 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import mintmc
+from harness.process import answer, measured
+from harness.workloads import forty as forty_normals
+from harness.workloads import forty_means, three_normals
 
 HERE = Path(__file__).parent
 
@@ -38,14 +40,7 @@ def said(tree):
 
 def forty(dim):
     """Forty unit Gaussians, means uniform in [-40, 40]^d: log evidence 0, every mode 1/40."""
-    means = np.random.default_rng(0).uniform(-40, 40, size=(40, dim))
-    at = jnp.asarray(means, jnp.float32)
-    constant = -np.log(40) - 0.5 * dim * np.log(2 * np.pi)
-
-    def log_density(x):
-        return jax.nn.logsumexp(-0.5 * jnp.sum((x - at) ** 2, axis=1)) + constant
-
-    posterior = mintmc.Posterior.from_density(log_density)
+    means, posterior = forty_means(dim), mintmc.Posterior.from_density(forty_normals(dim))
     tree, seconds = sampled(posterior, mintmc.Leaps(starts=4096), np.zeros(dim), 10_000, chains=4, warmup=1000)
     theta = tree.posterior["theta"].values.reshape(-1, dim)
     nearest = np.concatenate([((part[:, None] - means) ** 2).sum(-1).argmin(1) for part in np.array_split(theta, 40)])
@@ -118,13 +113,7 @@ def regional(modes=10, runs=5):
 
 def relabelled(n):
     """Three components, decided on 500 rows a move: six modes of equal weight."""
-    rng = np.random.default_rng(0)
-    y = (np.array([-4.0, 0.0, 5.0])[rng.integers(0, 3, n)] + rng.normal(size=n)).astype(np.float32)
-
-    def log_likelihood(means, y):
-        return jax.nn.logsumexp(-0.5 * (y - means) ** 2)
-
-    posterior = mintmc.Posterior(log_likelihood, y, lambda means: -0.5 * jnp.sum(means**2) / 100)
+    posterior = three_normals(n)
     sampler = mintmc.Leaps(control=mintmc.Taylor(), batch_size=500)
     tree, seconds = sampled(posterior, sampler, np.array([-1.0, 0.0, 1.0]), 10_000, chains=2, warmup=500)
     weights = mintmc.mode_weights(tree)
@@ -230,17 +219,15 @@ ROWS = {
 
 def measure(name):
     """One row, in a process of its own."""
-    done = subprocess.run([sys.executable, __file__, "--one", name], capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"{name} failed:\n{done.stderr}")
-    print(done.stdout.splitlines()[-1], flush=True)
-    return json.loads(done.stdout.splitlines()[-1])
+    row = measured(__file__, "--one", name)
+    print(json.dumps(row), flush=True)
+    return row
 
 
 def main():
     wanted = sys.argv[1:] or list(ROWS)
     if wanted[0] == "--one":
-        print(json.dumps(ROWS[wanted[1]]()))
+        answer(ROWS, wanted[1:])
         return
     rows = [measure(name) for name in wanted]
     (HERE / "modes.json").write_text(json.dumps(rows, indent=1) + "\n")

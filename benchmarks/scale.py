@@ -6,9 +6,7 @@ Each part runs in processes of its own, so that its peak memory is its own. Resu
 """
 
 import json
-import resource
 import socket
-import subprocess
 import sys
 import tempfile
 import time
@@ -18,17 +16,15 @@ import jax.numpy as jnp
 import numpy as np
 
 import mintmc
+from harness.process import answer, finish, peak_memory
+from harness.process import measured as measured_by
+from harness.process import start as start_of
 from mintmc.experiments.tied_means import experiment as tied_means
 
 HERE = Path(__file__).parent
 ROWS_ON_DISK = 100_000_000
 DIM = 50
 WIDE_ROWS = 65_536
-
-
-def peak_memory():
-    """Megabytes of this process at its largest."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def many_parameters(out, draws):
@@ -52,18 +48,20 @@ def one_column(data, draws):
     return {"microseconds": tree.attrs["sampling_time"] / int(draws) * 1e6, "megabytes": peak_memory()}
 
 
-def write_and_prepare(folder):
-    """A prepared file of many rows, made in bounded memory: seconds, and peak memory."""
-    path = Path(folder) / "rows.npy"
-    rows = np.lib.format.open_memmap(path, "w+", np.float32, (ROWS_ON_DISK,))
+def write_and_prepare(folder, number=ROWS_ON_DISK):
+    """A prepared file of many rows (millions), made in bounded memory: seconds, and peak memory."""
+    path, number = Path(folder) / "rows.npy", int(number)
+    rows = np.lib.format.open_memmap(path, "w+", np.float32, (number,))
     rng = np.random.default_rng(0)
-    for first in range(0, ROWS_ON_DISK, 1_000_000):
+    for first in range(0, number, 1_000_000):
         rows[first : first + 1_000_000] = rng.normal(0, np.sqrt(2), 1_000_000) + rng.integers(0, 2, 1_000_000)
     rows.flush()
     del rows
     begun = time.perf_counter()
     mintmc.prepare(path, Path(folder) / "prepared")
-    return {"seconds": time.perf_counter() - begun, "megabytes": peak_memory()}
+    taken = time.perf_counter() - begun
+    path.unlink()
+    return {"seconds": taken, "megabytes": peak_memory()}
 
 
 def wide_rows():
@@ -121,36 +119,27 @@ PARTS = {
 }
 
 
-def start(name, *arguments):
-    """A part in a process of its own."""
-    command = [sys.executable, __file__, name, *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-
-
-def finish(process):
-    """What a part found."""
-    output = process.communicate()[0]
-    if process.returncode:
-        raise SystemExit(f"{process.args[2]} failed")
-    return json.loads(output.splitlines()[-1])
-
-
 def measure(name, *arguments):
-    """Run a part and wait for it."""
-    return finish(start(name, *arguments))
+    """A part in a process of its own."""
+    return measured_by(__file__, name, *arguments)
+
+
+def together(rows, draws):
+    """Microseconds a step of one full-batch chain whose passes two processes share."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    both = [start_of(__file__, "full_passes", 2, index, port, rows, draws) for index in range(2)]
+    return max(finish(process)["microseconds"] for process in both)
 
 
 def shared_passes(rows, draws):
     """The better of two runs of one process, and of two processes together."""
-    alone, together = [], []
+    alone, shared = [], []
     for _ in range(2):
         alone.append(measure("full_passes", 1, 0, 0, rows, draws)["microseconds"])
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        both = [start("full_passes", 2, index, port, rows, draws) for index in range(2)]
-        together.append(max(finish(process)["microseconds"] for process in both))
-    return min(alone), min(together)
+        shared.append(together(rows, draws))
+    return min(alone), min(shared)
 
 
 class Results(dict):
@@ -188,14 +177,14 @@ def main():
                 name = f"{sampler}, {columns} columns of rows of 4 KB, step from disk over memory (bar 2)"
                 results[name] = disk / memory
     for rows, draws in ((1_000_000, 4000), (10_000_000, 400)):
-        alone, together = shared_passes(rows, draws)
+        alone, shared = shared_passes(rows, draws)
         results[f"full-batch step at n = {rows:,}, one process: microseconds"] = alone
-        results[f"speed-up of two processes that share the full pass, n = {rows:,}"] = alone / together
+        results[f"speed-up of two processes that share the full pass, n = {rows:,}"] = alone / shared
     (HERE / "scale.json").write_text(json.dumps(results, indent=2) + "\n")
 
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        print(json.dumps(PARTS[sys.argv[1]](*sys.argv[2:])))
+        answer(PARTS, sys.argv[1:])
     else:
         main()

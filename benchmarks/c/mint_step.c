@@ -6,8 +6,12 @@
 #include <stdlib.h>
 #include <time.h>
 
+#ifndef N
 #define N 1000000
+#endif
+#ifndef M
 #define M 1000
+#endif
 
 static uint64_t state[4] = {1, 2, 3, 4};
 

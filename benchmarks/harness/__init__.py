@@ -1,0 +1,1 @@
+"""What the benchmarks share: processes, clocks, peers, rows, and the table that they end in."""
