@@ -61,9 +61,14 @@ def draws_so_far(run: Run, target: FlatTarget, folder: Path | None) -> np.ndarra
     late = waiting[:, -saved % step :: step]
     if saved == 0 or folder is None:
         return late
+    return np.concatenate([stored_draws(folder, target, saved, step), late], axis=1)
+
+
+def stored_draws(folder: Path, target: FlatTarget, count: int, step: int) -> np.ndarray:
+    """The first ``count`` draws of a store, (chain, draw, d), every so many of them."""
     with open_run(folder) as tree:
-        early = flat_draws(tree, target.names, slice(0, saved, step)).reshape(chains, -1, dim)
-    return np.concatenate([early, late], axis=1)
+        chains = tree["sample_stats"].sizes["chain"]
+        return flat_draws(tree, target.names, slice(0, count, step)).reshape(chains, -1, target.dim)
 
 
 def quantities(draws: np.ndarray, target: FlatTarget, names: Sequence[str] | None) -> np.ndarray:
