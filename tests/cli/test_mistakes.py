@@ -44,6 +44,7 @@ def test_a_wrong_option(command, here):
         (["plot", "run.zarr", "--out", "none/a.png"], "--out must be in a folder that is there, got none/a.png"),
         (["plan", "model.py", "--plot", "none/a.png"], "--plot must be in a folder that is there, got none/a.png"),
         (["plot", "run.zarr", "--out", "a.word"], "word"),
+        (["reproduce", "fifty-mode"], "control-noise, got fifty-mode; did you mean fifty-modes?"),
         (["watch", "run.zarr", "--every", "0"], "--every must be above 0, got 0"),
         (["sample", "model.py", "--until-ess", "-1"], "least must be in (0, inf), got -1"),
         (["sample", "model.py", "--until-ess", "9", "--until-rhat", "2"], "must be given alone, got 9 and 2"),

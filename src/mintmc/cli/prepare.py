@@ -12,8 +12,10 @@ from mintmc.cli.shared import names_of
 
 
 def prepare(
-    source: Annotated[Path, typer.Argument(help="A .npy, .zarr, .parquet, .arrow or .feather file.")],
-    out: Annotated[Path, typer.Argument(help="Folder to be made.")],
+    source: Annotated[
+        Path, typer.Argument(metavar="SOURCE", help="A .npy, .zarr, .parquet, .arrow, .feather or .csv file.")
+    ],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to be made.")],
     columns: Annotated[str | None, typer.Option(help="Columns of a table, with commas.")] = None,
     seed: Annotated[int, typer.Option(help="Of the shuffle.")] = 0,
     memory: Annotated[int, typer.Option(help="Megabytes to work in.")] = 256,
