@@ -124,8 +124,8 @@ def _mixing(tree: Any, judged: Any) -> dict[str, float]:
     bulk, tail = float(np.min(found.ess_bulk)), float(np.min(found.ess_tail))
     # A parameter that never changed has no R-hat: NaN says so.
     agreement = {"rhat": float(np.max(found.rhat))} if judged.sizes["chain"] > 1 else {}
-    per_million = bulk / touched * 1e6 if touched else np.nan
-    return {**agreement, "ess_bulk": bulk, "ess_tail": tail, "ess_per_million": per_million}
+    per_million = {"ess_per_million": bulk / touched * 1e6} if touched else {}  # a density has no data
+    return {**agreement, "ess_bulk": bulk, "ess_tail": tail, **per_million}
 
 
 def _heating(tree: Any) -> float:
