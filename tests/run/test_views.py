@@ -78,7 +78,8 @@ def shown_by_bars(width, chains):
             phase = display.phase(name, 8_000_000, later=100)
             display.advance(phase, 1_234_567, 0.25)
             display.tell(name, Chains(1234, 2000, chains, 1.0234))
-        out.truncate(0)
+        out.seek(0)
+        out.truncate()
     return out.getvalue()
 
 

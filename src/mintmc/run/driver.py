@@ -113,8 +113,8 @@ class Driver:
                 return
             self._follow(run.collect(session, self.stops.next_end(run.drawn, task.draws)), "draws", session)
 
-    def _draws(self) -> np.ndarray:
-        return draws_so_far(self.run, self.task.target, self.keeper.folder)
+    def _draws(self, least: float = 0.0) -> np.ndarray:
+        return draws_so_far(self.run, self.task.target, self.keeper.folder, least)
 
     def _so_far(self, phase: str) -> SoFar:
         run, seconds = self.run, sum(self.clock.seconds().values())

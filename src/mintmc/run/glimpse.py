@@ -17,8 +17,8 @@ from mintmc.run.protocol import Run
 
 NEEDS = ("scipy.special",)
 """What is imported when it first looks."""
-_DRAWS = 1000
-"""Of all chains together, at most."""
+_DRAWS, _NUMBERS = (1000, 4000), 2**20
+"""Of all chains together, at most: fewer where there are many parameters. R-hat of few is above 1 by chance."""
 _PARAMETERS = 1000
 """Looked at, at most: of more, every so many."""
 _FEWEST = 20
@@ -83,5 +83,6 @@ class Glimpse:
         while self._is_much(waiting, self._kept.shape[1]):
             self._kept, self._step = self._kept[:, ::2].copy(), 2 * self._step
 
-    def _is_much(self, chains: np.ndarray, draws: int) -> bool:
-        return draws * len(chains) > _DRAWS and draws > 2 * _FEWEST
+    def _is_much(self, waiting: np.ndarray, draws: int) -> bool:
+        most = min(max(_NUMBERS // min(waiting.shape[2], _PARAMETERS), _DRAWS[0]), _DRAWS[1])
+        return draws * len(waiting) > most and draws > 2 * _FEWEST

@@ -52,12 +52,15 @@ class SoFar:
         return float(np.max(rhat(self.look())))
 
 
-def draws_so_far(run: Run, target: FlatTarget, folder: Path | None) -> np.ndarray:
-    """All draws that were made, (chain, draw, d), of many every so many: those in the store and those not yet there."""
+def draws_so_far(run: Run, target: FlatTarget, folder: Path | None, least: float = 0.0) -> np.ndarray:
+    """All draws that were made, (chain, draw, d), of many every so many: those in the store and those not yet there.
+
+    At least ``least`` of all chains together, if there are so many.
+    """
     waiting = run.waiting
     chains, count, dim = waiting.shape
     saved = run.drawn - count
-    step = judged_step(chains, max(run.drawn, 1), dim)
+    step = judged_step(chains, max(run.drawn, 1), dim, least)
     late = waiting[:, -saved % step :: step]
     if saved == 0 or folder is None:
         return late

@@ -166,7 +166,8 @@ def _chains(chains: Chains) -> str:
         for number, rate in enumerate(chains.acceptance)
     ]
     agreed = "" if math.isnan(chains.rhat) else f"<div>R-hat so far: {chains.rhat:.3f}</div>"
-    return _table(rows) + agreed if len(rows) <= _ROWS else f"<div>{chains.said}</div>"
+    told = _table(rows) + agreed if len(rows) <= _ROWS else f"<div>{chains.said}</div>"
+    return f'<div style="margin-top: 0.75em">{told}</div>'
 
 
 def _bar(done: int, of: int) -> str:
