@@ -96,6 +96,12 @@ def test_a_ladder_is_drawn_once(inline):
     assert len(figure.axes) >= 4
 
 
+def test_energies_have_at_least_two_ticks(inline):
+    axes = mintmc.plot_ladder(made_runs.swapping(rungs=2)).axes[0]
+    low, high = axes.get_ylim()
+    assert sum(low <= tick <= high for tick in axes.get_yticks()) >= 2
+
+
 def test_a_trace_is_drawn_once_and_labelled(inline):
     run = made_runs.strange()
     figure = mintmc.plot_trace(run)
