@@ -62,13 +62,21 @@ def uv(*words):
     return run(Path(sys.executable).parent / "uv", *words)
 
 
-def is_here(python):
-    """Whether there is such a Python, if need be once it was fetched."""
+def interpreter(python):
+    """The path of such a Python: that of uv, or of pyenv, whose shims uv cannot use, or a new one; None if none is."""
+    if Path(python).exists():
+        return python
     program = Path(sys.executable).parent / "uv"
-    return any(
-        subprocess.run([program, "python", verb, python], capture_output=True).returncode == 0
-        for verb in ("find", "install")
-    )
+
+    def uv_python(*words):
+        done = subprocess.run([program, "python", *words], capture_output=True, text=True)
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    found = uv_python("find", python) or next(map(str, sorted(pyenv.glob(f"{python}.*/bin/python"))), None)
+    if found is None and uv_python("install", python) is not None:
+        found = uv_python("find", "--managed-python", python)
+    return found
 
 
 def environment(folder, python, *what):
@@ -129,7 +137,8 @@ def main():
     parser.add_argument("--only", choices=["highest", "lowest", "sdist", "extras"], help="one kind of check")
     given = parser.parse_args()
     asked = given.python or PYTHONS
-    pythons = [python for python in asked if is_here(python)]
+    found = {python: interpreter(python) for python in asked}
+    pythons = [path for path in found.values() if path is not None]
     if not pythons:
         sys.exit(f"nothing was checked: no Python {', '.join(asked)} is here, and none could be installed")
     with tempfile.TemporaryDirectory() as work:
@@ -144,7 +153,7 @@ def main():
                 print(f"{name}, Python {python}", flush=True)
                 (work / str(number)).mkdir()
                 check(package, work / str(number), python)
-    if missing := [python for python in asked if python not in pythons]:
+    if missing := [python for python, path in found.items() if path is None]:
         sys.exit(f"the rest is well; not checked: Python {', '.join(missing)}, not here, and it could not be installed")
     print("all is well")
 
