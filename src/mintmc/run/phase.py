@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-_LISTED = 8
+_LISTED = 6
 """Chains that are told one by one; of more, from which to which."""
 
 
