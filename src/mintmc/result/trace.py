@@ -48,7 +48,7 @@ def plot_trace(tree: xarray.DataTree, var_names: Sequence[str] | None = None) ->
     figure, rows = new_figure(len(names), 2, squeeze=False, width_ratios=[3, 1], figsize=(9, 0.8 + 1.5 * len(names)))
     numbers = np.arange(draws.shape[1]) * step
     for row, (name, values) in enumerate(zip(names, np.moveaxis(draws, 2, 0), strict=False)):
-        _draw(*rows[row], numbers, values)
+        _draw(rows[row], numbers, values)
         rows[row][0].yaxis.set_label_text(shortened(name), parse_math=False)
     rows[-1][0].set_xlabel("draw")
     rows[-1][1].set_xlabel("density, by chain")
@@ -60,8 +60,9 @@ def plot_trace(tree: xarray.DataTree, var_names: Sequence[str] | None = None) ->
     return result
 
 
-def _draw(trace: Any, beside: Any, numbers: np.ndarray, values: np.ndarray) -> None:
-    """One parameter (chain, draw), what is no number left out."""
+def _draw(axes: Any, numbers: np.ndarray, values: np.ndarray) -> None:
+    """One parameter (chain, draw) into two axes, what is no number left out."""
+    trace, beside = axes
     known = values[np.isfinite(values)]
     ends = (known.min(), known.max()) if known.size else (0.0, 1.0)
     for chain in values:
