@@ -34,6 +34,8 @@ def test_a_wrong_option(command, here):
         (["sample", "none.py"], "FILE must be a Python file that defines posterior and init, got none.py"),
         (["resume", "none.zarr", "model.py"], "got none.zarr: nothing there"),
         (["summary", "none.zarr"], "got none.zarr: nothing there"),
+        (["summary", "model.py"], "path must be a run of mintmc, got model.py: no model.py/zarr.json there"),
+        (["prepare", "none.parquet", "out"], "source must be an existing file or folder, got 'none.parquet'"),
         (["diagnose", "none.zarr"], "got none.zarr: nothing there"),
         (["plot", "none.zarr"], "got none.zarr: nothing there"),
         (["diagnose", "run.zarr", "--variables", "men"], "--variables must be among mean, got men; did you mean mean?"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -26,15 +27,22 @@ def prepare(
 
     from mintmc.data.prepare import prepare as prepare_data
 
-    with mistakes(), Progress(disable=not progress) as bar:
-        task = bar.add_task("shuffling", total=None)
+    bar = Progress(disable=not progress)
+    task = bar.add_task("shuffling", total=None)
+
+    def show(done: int, total: int) -> None:
+        bar.start()  # not before: a mistake is one line
+        bar.update(task, completed=done, total=total)
+
+    with mistakes(), ExitStack() as stack:
+        stack.callback(bar.stop)
         data = prepare_data(
             source,
             out,
             columns=names_of(columns or None),
             seed=seed,
             memory=memory * 2**20,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
+            progress=show,
         )
     typer.echo(f"{data.n:,} rows in random order: {out}")
 
