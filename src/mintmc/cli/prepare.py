@@ -35,7 +35,7 @@ def prepare(
         bar.update(task, completed=done, total=total)
 
     with mistakes(), ExitStack() as stack:
-        stack.callback(bar.stop)
+        stack.callback(lambda: bar.stop() if bar.live.is_started else None)
         data = prepare_data(
             source,
             out,
