@@ -48,6 +48,10 @@ addEventListener("load", () => {
       scripts: document.querySelectorAll("script").length,
       fetched: performance.getEntriesByType("resource").map((entry) => entry.name),
       rows: document.querySelectorAll("details tbody tr").length,
+      unshaded: [...document.querySelectorAll(".scroll")].filter(
+        (node) => node.scrollWidth > node.clientWidth + 1 && getComputedStyle(node).backgroundImage === "none",
+      ).length,
+      split: [...document.querySelectorAll("h3 small")].filter((node) => node.getClientRects().length > 1).length,
       isDark: matchMedia("(prefers-color-scheme: dark)").matches,
       textContrast: contrast(getComputedStyle(document.body).color, ground),
       errors: pageErrors,

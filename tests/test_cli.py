@@ -170,6 +170,7 @@ def test_a_broken_model_file_is_one_line(tmp_path, text, said):
     assert result.exit_code == 2
     assert said in result.output
     assert result.output.count("\n") == 1
+    assert result.output.count(" line ") <= 1  # where it is, is said once
 
 
 def test_prepare(tmp_path):

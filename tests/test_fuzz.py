@@ -225,6 +225,7 @@ def calls(tmp_path_factory):
         ),
         "weighted_draws": (mintmc.weighted_draws, {"tree": tree}),
         "plot_ladder": (mintmc.plot_ladder, {"tree": tree}),
+        "plot_trace": (mintmc.plot_trace, {"tree": tree}),
         "report": (mintmc.report, {"run": tree}),
     }
     return GOOD | from_files | after_a_run()

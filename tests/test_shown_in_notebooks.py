@@ -96,6 +96,25 @@ def test_a_ladder_is_drawn_once(inline):
     assert len(figure.axes) >= 4
 
 
+def test_energies_have_at_least_two_ticks(inline):
+    axes = mintmc.plot_ladder(made_runs.swapping(rungs=2)).axes[0]
+    low, high = axes.get_ylim()
+    assert sum(low <= tick <= high for tick in axes.get_yticks()) >= 2
+
+
+def test_a_trace_is_drawn_once_and_labelled(inline):
+    run = made_runs.strange()
+    figure = mintmc.plot_trace(run)
+    assert plt.get_fignums() == inline
+    figure.canvas.draw()
+    assert all(axes.get_ylabel() for axes in figure.axes[::2])
+    assert [axes.get_xlabel() for axes in figure.axes[-2:]] == ["draw", "density, by chain"]
+    name = next(iter(run["posterior"].data_vars))
+    assert len(mintmc.plot_trace(run, name).axes) <= len(figure.axes)
+    with pytest.raises(ValueError, match="var_names must be among"):
+        mintmc.plot_trace(run, ["none"])
+
+
 def test_labels_of_hot_rungs_do_not_overlap():
     figure = mintmc.plot_ladder(made_runs.swapping(rungs=25))
     figure.canvas.draw()

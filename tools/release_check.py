@@ -1,8 +1,9 @@
 """Whether a release can be installed: by hand, before it is made (`make release-check`; some ten minutes).
 
 Builds wheel and sdist, installs them in clean environments, and runs there what a new user would: the first example of
-the README, the line for ArviZ, `mintmc --help` and `mintmc sample`. Every Python gets the newest versions of all that
-is needed, the oldest Python also the lowest that pyproject.toml allows.
+the README, the line for ArviZ, `mintmc --help`, `mintmc sample`, `mintmc summary` and `mintmc report`. Every Python
+gets the newest versions of all that is needed, the oldest Python also the lowest that pyproject.toml allows. A Python
+that is neither here nor to be had is named at the end, and the check has then failed.
 
     python tools/release_check.py [--python 3.11 --python /path/to/python3.12 ...] [--only highest|lowest|sdist|extras]
 """
@@ -61,6 +62,23 @@ def uv(*words):
     return run(Path(sys.executable).parent / "uv", *words)
 
 
+def interpreter(python):
+    """The path of such a Python: that of uv, or of pyenv, whose shims uv cannot use, or a new one; None if none is."""
+    if Path(python).exists():
+        return python
+    program = Path(sys.executable).parent / "uv"
+
+    def uv_python(*words):
+        done = subprocess.run([program, "python", *words], capture_output=True, text=True)
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    found = uv_python("find", python) or next(map(str, sorted(pyenv.glob(f"{python}.*/bin/python"))), None)
+    if found is None and uv_python("install", python) is not None:
+        found = uv_python("find", "--managed-python", python)
+    return found
+
+
 def environment(folder, python, *what):
     """A clean environment with some things installed."""
     uv("venv", "--quiet", "--python", python, folder)
@@ -80,6 +98,7 @@ def try_out(binaries, folder, *programs):
     sampled = ("--sampler", "mint", "--batch-size", "100", "--temperature", "1", "--control", "taylor")
     run(binaries / "mintmc", "sample", "model.py", *sampled, "--draws", "200", "--out", "run.zarr", cwd=folder)
     print(run(binaries / "mintmc", "summary", "run.zarr", cwd=folder))
+    run(binaries / "mintmc", "report", "run.zarr", cwd=folder)
     for number, program in enumerate(programs):
         (folder / f"program_{number}.py").write_text(program)
         print(run(binaries / "python", f"program_{number}.py", cwd=folder))
@@ -117,7 +136,11 @@ def main():
     parser.add_argument("--python", action="append", help=f"a version or an interpreter; default: {', '.join(PYTHONS)}")
     parser.add_argument("--only", choices=["highest", "lowest", "sdist", "extras"], help="one kind of check")
     given = parser.parse_args()
-    pythons = given.python or PYTHONS
+    asked = given.python or PYTHONS
+    found = {python: interpreter(python) for python in asked}
+    pythons = [path for path in found.values() if path is not None]
+    if not pythons:
+        sys.exit(f"nothing was checked: no Python {', '.join(asked)} is here, and none could be installed")
     with tempfile.TemporaryDirectory() as work:
         work = Path(work)
         run(sys.executable, "-m", "build", "--outdir", work / "dist")
@@ -130,6 +153,8 @@ def main():
                 print(f"{name}, Python {python}", flush=True)
                 (work / str(number)).mkdir()
                 check(package, work / str(number), python)
+    if missing := [python for python, path in found.items() if path is None]:
+        sys.exit(f"the rest is well; not checked: Python {', '.join(missing)}, not here, and it could not be installed")
     print("all is well")
 
 

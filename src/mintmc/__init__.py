@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mintmc.result.predict import predict
     from mintmc.result.summary import summary
     from mintmc.result.tempered import TemperedDraws
+    from mintmc.result.trace import plot_trace
     from mintmc.result.weighted import weighted_draws
     from mintmc.run.initial import PerChain
     from mintmc.run.sample import resume
@@ -89,6 +90,7 @@ _NAMES = {
     "mintmc.result.predict": ("predict",),
     "mintmc.result.summary": ("summary",),
     "mintmc.result.tempered": ("TemperedDraws",),
+    "mintmc.result.trace": ("plot_trace",),
     "mintmc.result.weighted": ("weighted_draws",),
     "mintmc.run.initial": ("PerChain",),
     "mintmc.run.sample": ("resume",),
@@ -183,6 +185,7 @@ __all__ = [
     "params_at",
     "plan",
     "plot_ladder",
+    "plot_trace",
     "predict",
     "prepare",
     "protocols",

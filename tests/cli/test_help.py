@@ -29,6 +29,15 @@ def test_every_help_has_an_example(command):
     assert f"Example: mintmc {command} " in help_of(command)
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_messages_call_file_and_run_is_called_so(command):
+    shown = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"}).output
+    usage = next(line for line in shown.splitlines() if "Usage:" in line)
+    names = {"sample": "FILE", "plan": "FILE", "resume": "RUN FILE", "prepare": "SOURCE OUT", "reproduce": "NAME"}
+    assert usage.replace("{", "").replace("}", "").split()[4:] == names.get(command, "RUN").split()
+    assert "fifty-mo " not in shown  # no name is broken in two
+
+
 @pytest.mark.parametrize("arguments", [[], ["sample"], ["watch"], ["diagnose"]])
 def test_help_does_not_wait_for_jax(arguments):
     code = (

@@ -1,18 +1,20 @@
 """What commands print: tables, JSON and nothing else, a run from a file of settings, a run that is being made."""
 
 import json
+import os
 import subprocess
 import sys
 import threading
 import time
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
 import mintmc
-from mintmc.cli import app
+from mintmc.cli import app, show
 from mintmc.cli.watching import follow, frame
 from mintmc.store.lock import locked
 from mintmc.store.run_store import open_run
@@ -95,6 +97,14 @@ def test_plot(tmp_path):
     assert (tmp_path / "trace.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_table_is_not_wider_than_the_terminal(monkeypatch, here):
+    table = mintmc.summary(open_run(here / "run.zarr"))
+    assert show.as_text(table).count("\n") == len(table)  # in a file a row is a line
+    monkeypatch.setattr("sys.stdout", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setenv("COLUMNS", "60")
+    assert max(map(len, show.as_text(table).splitlines())) <= 60
+
+
 def test_watch_shows_a_frame():
     shown = output_of("watch", "run.zarr", "--once")
     assert shown.startswith("run.zarr: MetropolisHastings, 2 chains, finished in 0:00:")
@@ -112,6 +122,10 @@ def test_watch_says_who_is_at_work_and_when_nobody_is(here):
         assert not found.is_over  # the audit may be to come
         assert "running for" in str(found.parts[0])
     assert frame(here / "run.zarr").is_over
+    with locked(here / "run.zarr"), pytest.MonkeyPatch.context() as patch:
+        # It ends while it is looked at: its last frame is still to come.
+        patch.setattr("mintmc.cli.watching._about", lambda store: [os.remove(here / "run.zarr.lock")])
+        assert not frame(here / "run.zarr").is_over
     nothing = frame(here / "none.zarr")
     assert not nothing.is_over
     assert "waiting for its first save" in str(nothing.parts[0])

@@ -116,6 +116,16 @@ def test_a_ladder_and_modes_are_told():
     assert "5 others" in words
 
 
+def test_what_there_is_not_is_left_out():
+    run = made_runs.leaping()
+    run.attrs |= {"modes_unseen": 0.01, "data_touched_setup": [0] * 4, "step_size": [[0.5, 1.0], [0.25, 2.0]]}
+    run["sample_stats"]["data_touched"][:] = 0  # a density has no data
+    page = html_page(run, "leaps.zarr")
+    assert "No other is estimated to be missing." in page
+    assert ">nan<" not in page
+    assert "0.5, 1; 0.25, 2" in page  # chain by chain
+
+
 def test_one_chain_and_no_audit():
     words = text_of(page(made_runs.good(chains=1, dim=1, audit="null")))
     assert "one chain" in words

@@ -64,6 +64,11 @@ def test_every_figure_is_seen_whole(seen, name, width):
         assert figure["contrast"] >= READABLE, figure
 
 
+def test_tables_that_go_on_beyond_the_edge_show_it(seen):
+    for page in seen[0].values():
+        assert (page["unshaded"], page["split"]) == (0, 0), page["name"]
+
+
 def test_the_verdict_is_seen_first(seen):
     found = seen[0]
     assert found["bad", PHONE]["heading"] == "This run should not be trusted as it is."

@@ -2,9 +2,11 @@
 
 import arviz_stats
 import numpy as np
+import pandas
 import pytest
 from typer.testing import CliRunner
 
+import made_runs
 import mintmc
 from made_tree import normal_posterior, normal_tree
 from mintmc.cli import app
@@ -21,6 +23,23 @@ def test_the_table_is_that_of_arviz():
     for name, places in {"mean": 3, "sd": 3, "mcse_mean": 4, "ess_bulk": 0, "r_hat": 3}.items():
         assert shown[name]["theta"] == round(raw[name]["theta"], places)
     assert list(mintmc.summary(tree, kind="stats", round_to=3).columns)[:2] == ["mean", "sd"]
+
+
+def test_many_parameters_are_taken_together_with_the_same_numbers():
+    rng = np.random.default_rng(0)
+    theta = rng.normal(size=(4, 250, 60)).cumsum(axis=1) * 0.1 + rng.normal(size=(4, 250, 60))
+    tree = made_runs.whole_run(theta, init={"a": np.zeros((6, 5)), "b": np.zeros(29), "c": 0.0})
+    table, arviz = mintmc.summary(tree, round_to="none"), arviz_stats.summary(tree, round_to="none")
+    pandas.testing.assert_frame_equal(table, arviz, check_dtype=False, rtol=1e-5)
+    some = mintmc.summary(tree, var_names=["a"])
+    assert list(some.index) == [name for name in arviz.index if name.startswith("a")]
+
+
+def test_quantities_that_matter_can_be_named():
+    tree = made_runs.good(dim=3)
+    name = next(iter(tree.posterior.data_vars))
+    assert len(mintmc.summary(tree, var_names=name)) == tree.posterior[name][0, 0].size
+    refused(lambda: mintmc.summary(tree, var_names=["none"]), f"var_names must be among {name}, got 'none'")
 
 
 def test_tempered_draws_are_called_so():

@@ -1,12 +1,15 @@
 """A run that stops when it is good enough makes the same draws, whatever happens to it."""
 
 from itertools import pairwise
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import mintmc
 import stopped_run
 from mintmc.run import stretches
+from mintmc.run.stops import Stops
 from mintmc.run.until import is_look, next_look, restored_goal
 from mintmc.store import keeper
 from mintmc.store.encode import encode
@@ -146,3 +149,35 @@ def test_a_store_says_what_was_asked_for(tmp_path):
     run(out=tmp_path / "run.zarr")
     record = read_record(tmp_path / "run.zarr")
     assert (record["goal"]["kind"], record["is_reached"], record["to_warm"]) == ("Ess", True, 100)
+
+
+def spread_out(parameters):
+    """A density of so many parameters, of which the last mixes worst."""
+    width = np.geomspace(0.5, 1.0, parameters)
+    return mintmc.Posterior.from_density(lambda x: -0.5 * ((x / width) ** 2).sum())
+
+
+def test_many_parameters_do_not_keep_a_goal_out_of_reach():
+    # 300 numbers a draw: a thousand draws a chain were judged, so that 2,000 of two chains was the most.
+    sampler = mintmc.MetropolisHastings(mintmc.Hamiltonian(step_size=0.5, steps=5))
+    settings = {"init": np.zeros(300), "chains": 2, "warmup": 100, "progress": False}
+    tree = mintmc.sample(spread_out(300), sampler, draws=20_000, until=mintmc.Ess(2100), **settings)
+    assert "stopped" in tree.attrs
+    assert tree.posterior.sizes["draw"] < 20_000
+
+
+@pytest.mark.parametrize("goal", [mintmc.Ess(2000), mintmc.RHat(1.02)])
+def test_the_worst_are_looked_at_first_and_decide_nothing_else(goal, monkeypatch):
+    looked = []
+    draws = np.random.default_rng(0).normal(size=(4, 3000, 60)).cumsum(axis=1)[:, :, :30]  # these never mix
+    draws = np.concatenate([draws[:, :, :20] * 0.01 + np.random.default_rng(1).normal(size=(4, 3000, 20)), draws], 2)
+    draws[:, 1000:, 20:] = np.random.default_rng(2).normal(size=(4, 2000, 30))
+    shortfalls = type(goal).shortfalls
+    monkeypatch.setattr(type(goal), "shortfalls", lambda self, d: looked.append(d.shape[2]) or shortfalls(self, d))
+    task = SimpleNamespace(draws=10_000, target=None)
+    stops, always = Stops(goal), []
+    for drawn in (look for look in range(3001) if is_look(look)):
+        found = stops.reached(task, drawn, lambda least, drawn=drawn: draws[:, :drawn])
+        always.append(goal.is_met(goal.value(float(np.max(shortfalls(goal, draws[:, :drawn]))))))
+        assert found == always[-1]
+    assert looked.count(50) < len(always) / 2

@@ -1,12 +1,16 @@
 """Progress where there is no terminal: lines in a log, a table in a notebook."""
 
+import io
 import json
+import math
+import re
 import sys
 
 import pytest
+from rich.console import Console
 
 from mintmc.run import views
-from mintmc.run.phase import View
+from mintmc.run.phase import Chains, View
 from mintmc.run.progress import Display, view_for
 
 
@@ -65,6 +69,53 @@ def test_a_phase_that_goes_on_is_the_same():
     assert display.phase("draws", 100) is not first
 
 
+def shown_by_bars(width, chains):
+    """The last frame of a run in a terminal so wide."""
+    display, out = Display(False), io.StringIO()
+    display._view = views.Bars(Console(file=out, force_terminal=True, width=width, color_system=None))
+    with display:
+        for name in ("warm-up", "draws"):
+            phase = display.phase(name, 8_000_000, later=100)
+            display.advance(phase, 1_234_567, 0.25)
+            display.tell(name, Chains(1234, 2000, chains, 1.0234))
+        out.seek(0)
+        out.truncate()
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("count", [1, 4, 8, 100])
+def test_bars_fit_a_terminal(width, count):
+    shown = shown_by_bars(width, [0.25] * count)
+    assert "…" not in shown
+    assert "1,234,567/8,000,000" in shown
+    assert "left" in shown
+    assert "R-hat so far 1.023" in shown
+    lines = re.sub(r"\x1b\[[^A-Za-z]*[A-Za-z]", "", shown).replace("\r", "").splitlines()
+    assert max(map(len, lines)) <= width
+
+
+def test_a_log_says_whether_chains_agree(clock, capsys):
+    with Display(True) as display:
+        phase = display.phase("draws", 100)
+        display.tell("draws", Chains(10, 50, [0.2, 0.3], 1.0234))
+        clock.now += 20
+        display.advance(phase, 20, 0.25)
+    assert "acceptance 0.25, R-hat 1.023, about" in capsys.readouterr().out
+
+
+def test_a_notebook_has_a_row_for_each_chain():
+    phase = Display(False).phase("draws", 100)
+    phase.chains = Chains(10, 50, [0.2, math.nan], math.nan)
+    shown = views.as_html([phase])
+    assert "chain 1" in shown
+    assert "acceptance 0.20" in shown
+    assert "nan" not in shown
+    phase.chains = Chains(10, 50, [0.2] * 99 + [0.3], 1.5)
+    shown = views.as_html([phase])
+    assert "acceptance of 100 chains 0.20 to 0.30, R-hat so far 1.500" in shown
+
+
 NOTEBOOK_CODE = """
 import mintmc
 density = mintmc.Posterior.from_density(lambda x: -0.5 * x**2)
@@ -87,3 +138,4 @@ def test_a_notebook_shows_progress_without_widgets(tmp_path):
     shown = [output.data["text/html"] for output in outputs if "text/html" in output.get("data", {})]
     assert len(shown) == 1  # updated in place
     assert '<progress value="400" max="400">' in shown[0]
+    assert shown[0].count('<progress value="200" max="200">') == 2  # one for each chain

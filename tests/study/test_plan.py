@@ -100,3 +100,13 @@ def test_an_option_that_something_speaks_against_comes_last_and_says_so():
     assert "against it: its law is off" in str(shown)
     assert "draws=2000 would give 400" in shown.sentences[2]
     assert np.isnan(shown.noise([10])).all()
+
+
+def test_who_waits_for_a_choice_is_told_so(monkeypatch, capsys):
+    def look(*args, **settings):
+        assert "no sampler given: looking at the posterior to choose one" in capsys.readouterr().out
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mintmc.study.choose.plan", look)
+    with pytest.raises(KeyboardInterrupt):
+        mintmc.sample(TWO, init=jnp.zeros(2))

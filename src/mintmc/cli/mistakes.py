@@ -109,7 +109,7 @@ def _line_of(error: BaseException, file: Path | None) -> str:
     from mintmc.cli.model_file import line_in
 
     found = None if file is None or error.__cause__ is None else line_in(error.__cause__, file)
-    return "" if found is None else f" ({file}, {found})"
+    return "" if found is None or found in str(error) else f" ({file}, {found})"
 
 
 def _explain_loss(error: RuntimeError, timeout: int) -> None:

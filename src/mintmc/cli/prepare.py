@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +13,10 @@ from mintmc.cli.shared import names_of
 
 
 def prepare(
-    source: Annotated[Path, typer.Argument(help="A .npy, .zarr, .parquet, .arrow or .feather file.")],
-    out: Annotated[Path, typer.Argument(help="Folder to be made.")],
+    source: Annotated[
+        Path, typer.Argument(metavar="SOURCE", help="A .npy, .zarr, .parquet, .arrow, .feather or .csv file.")
+    ],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to be made.")],
     columns: Annotated[str | None, typer.Option(help="Columns of a table, with commas.")] = None,
     seed: Annotated[int, typer.Option(help="Of the shuffle.")] = 0,
     memory: Annotated[int, typer.Option(help="Megabytes to work in.")] = 256,
@@ -24,15 +27,22 @@ def prepare(
 
     from mintmc.data.prepare import prepare as prepare_data
 
-    with mistakes(), Progress(disable=not progress) as bar:
-        task = bar.add_task("shuffling", total=None)
+    bar = Progress(disable=not progress)
+    task = bar.add_task("shuffling", total=None)
+
+    def show(done: int, total: int) -> None:
+        bar.start()  # not before: a mistake is one line
+        bar.update(task, completed=done, total=total)
+
+    with mistakes(), ExitStack() as stack:
+        stack.callback(lambda: bar.stop() if bar.live.is_started else None)
         data = prepare_data(
             source,
             out,
             columns=names_of(columns or None),
             seed=seed,
             memory=memory * 2**20,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
+            progress=show,
         )
     typer.echo(f"{data.n:,} rows in random order: {out}")
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from mintmc.cli.mistakes import fail
+from mintmc.cli.mistakes import fail, nearest
 
 
 class Experiment(StrEnum):
@@ -30,19 +30,27 @@ class Scale(StrEnum):
     PAPER = "paper"
 
 
+_NAMES = [str(name) for name in Experiment]
+_SCALES = "quick: about a minute; paper: the paper's own numbers; standard: between them (fifty-modes)."
+
+
 def reproduce(
-    name: Annotated[Experiment, typer.Argument(help="Which experiment of the paper.")],
-    scale: Annotated[Scale, typer.Option(help="quick: about a minute; paper: the paper's own numbers.")] = Scale.QUICK,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help=f"One of {', '.join(Experiment)}.", autocompletion=lambda: _NAMES)
+    ],
+    scale: Annotated[Scale, typer.Option(metavar="SCALE", help=_SCALES)] = Scale.QUICK,
     out: Annotated[Path | None, typer.Option(help="Folder for figure, page and numbers; default results/NAME.")] = None,
     progress: Annotated[bool, typer.Option(help="Show progress bars.")] = True,
 ) -> None:
     """Reproduce an experiment of the paper: a figure, its numbers, and a page that sets claim beside measurement."""
+    if name not in _NAMES:
+        fail(f"NAME must be one of {', '.join(_NAMES)}, got {name}{nearest(name, _NAMES)}")
     if scale == Scale.STANDARD and name != Experiment.FIFTY_MODES:
-        fail(f"scale must be quick or paper for {name.value}, got standard")
-    folder = f"mintmc.experiments.{name.value.replace('-', '_')}"
+        fail(f"scale must be quick or paper for {name}, got standard")
+    folder = f"mintmc.experiments.{name.replace('-', '_')}"
     is_file = name in (Experiment.TWENTY_MODES, Experiment.CONTROL_NOISE)
     experiment = import_module(folder if is_file else f"{folder}.experiment")
-    out = out or Path("results") / name.value
+    out = out or Path("results") / name
     try:
         figure = experiment.reproduce(scale.value, out, progress)
     except OSError as error:

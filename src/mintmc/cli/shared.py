@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
-Model = Annotated[Path, typer.Argument(help="A Python file that defines posterior and init. It is executed.")]
-Store = Annotated[Path, typer.Argument(help="The run store. Nothing in it is executed.")]
+Model = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A Python file that defines posterior and init. It is executed.")
+]
+Store = Annotated[Path, typer.Argument(metavar="RUN", help="The run store. Nothing in it is executed.")]
 Draws = Annotated[int, typer.Option(help="Draws of each chain; with --until-ess or --until-rhat, at most.")]
 Warmup = Annotated[int, typer.Option(help="Steps before them, to adapt.")]
 Chains = Annotated[int, typer.Option(help="Independent chains.")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -77,9 +78,15 @@ def table_of(tree: Any, out: Path) -> str:
     above = f"{said(tree)}:\n" if is_tempered(tree) else ""
     table, is_summary = _table(tree)
     if is_summary:
-        return f"{above}{table.to_string()}"
+        return f"{above}{as_text(table)}"
     head = f"The {_WORST} of {len(table):,} parameters that mix worst (mintmc summary {out} shows all):"
-    return f"{above}{head}\n{table.head(_WORST).to_string()}"
+    return f"{above}{head}\n{as_text(table.head(_WORST))}"
+
+
+def as_text(table: Any) -> str:
+    """A table whose rows are as wide as the terminal at most: columns that do not fit follow below all rows."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    return str(table.to_string(line_width=width))
 
 
 def _table(tree: Any) -> tuple[Any, bool]:

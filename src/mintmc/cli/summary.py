@@ -28,7 +28,7 @@ def summary(run: shared.Store, variables: shared.Variables = None, json: shared.
     for warning in caught:
         if issubclass(warning.category, TemperedDraws):
             typer.echo(str(warning.message))
-    typer.echo(table.to_string())
+    typer.echo(show.as_text(table))
 
 
 def register(app: typer.Typer) -> None:

@@ -51,10 +51,11 @@ def frame(run: Path) -> Frame:
         return Frame((Text(f"{run}: waiting for its first save"),), False)
     if run in stores:
         stores = [run]
+    # Asked first: a run that ends meanwhile is shown once more, as finished.
+    is_over = stores == [run] and _is_over(run, read_record(run))
     shown: list[RenderableType] = []
     for store in stores:
         shown += _about(store)
-    is_over = stores == [run] and _is_over(run, read_record(run))
     return Frame(tuple(shown), is_over)
 
 

@@ -29,7 +29,7 @@ from mintmc.result.reading import (
     thinned,
 )
 from mintmc.result.rungs import summary, table
-from mintmc.result.worst import stacked
+from mintmc.result.worst import known_names, stacked
 
 if TYPE_CHECKING:
     import xarray
@@ -71,7 +71,7 @@ def diagnose(tree: xarray.DataTree, labels: Any = None, *, var_names: Sequence[s
             raise ValueError(f"tree must have {name} in sample_stats, got {sorted(map(str, tree['sample_stats']))}")
     settings = settings_of(tree)
     judged = thinned(tree[group])
-    named = judged if var_names is None else thinned(tree[draws_group(tree)], *_known(tree, var_names))
+    named = judged if var_names is None else thinned(tree[draws_group(tree)], *known_names(tree, var_names))
     numbers = {
         "temperature": float(tree.attrs["temperature"]),
         **_movement(tree),
@@ -124,20 +124,8 @@ def _mixing(tree: Any, judged: Any) -> dict[str, float]:
     bulk, tail = float(np.min(found.ess_bulk)), float(np.min(found.ess_tail))
     # A parameter that never changed has no R-hat: NaN says so.
     agreement = {"rhat": float(np.max(found.rhat))} if judged.sizes["chain"] > 1 else {}
-    per_million = bulk / touched * 1e6 if touched else np.nan
-    return {**agreement, "ess_bulk": bulk, "ess_tail": tail, "ess_per_million": per_million}
-
-
-def _known(tree: Any, var_names: Any) -> list[str]:
-    """Names of parameters, checked."""
-    names = [var_names] if isinstance(var_names, str) else check.listed("var_names", var_names, "a list of names")
-    known = sorted(map(str, tree[draws_group(tree)].data_vars))
-    for name in names:
-        if not isinstance(name, str) or name not in known:
-            raise ValueError(f"var_names must be among {', '.join(known)}, got {check.shown(name)}")
-    if not names:
-        raise ValueError(f"var_names must name at least one parameter, got {check.shown(var_names)}")
-    return names
+    per_million = {"ess_per_million": bulk / touched * 1e6} if touched else {}  # a density has no data
+    return {**agreement, "ess_bulk": bulk, "ess_tail": tail, **per_million}
 
 
 def _heating(tree: Any) -> float:

@@ -60,6 +60,7 @@ def energies(axis: Any, ladder: Any) -> str:
     # Energies rise with T, and those that are estimated on batches may lie below the lowest.
     # Even below a power of ten: a tick within that part would sit on the one of 0.
     axis.set_yscale("symlog", linthresh=10.0 ** np.ceil(np.log10(max(float(np.quantile(above[0], 0.95)), 1e-3))))
+    axis.set_ylim(bottom=min(0.0, axis.get_ylim()[0]))  # a tick at 0: a narrow range may have no other
     axis.set(ylabel="energy above rung 0's lowest")
     return "Energies: 50, 90 and 99%, and the median"
 

@@ -63,6 +63,20 @@ def rhat(draws: np.ndarray) -> np.ndarray:
     return found
 
 
+def errors(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Monte Carlo standard errors of mean and standard deviation of each parameter."""
+
+    def of(part: np.ndarray) -> list[np.ndarray]:
+        ess = _ess(_split(part))
+        squares = (part - part.mean(axis=(1, 2), keepdims=True)) ** 2
+        variance, fourth = squares.mean(axis=(1, 2)), (squares**2).mean(axis=(1, 2))
+        of_mean = part.std(axis=(1, 2), ddof=1) / np.sqrt(ess)
+        return [of_mean, np.sqrt((fourth - variance**2) / ess / variance / 4)]
+
+    of_means, of_deviations = _in_parts(draws, 2, of)
+    return of_means, of_deviations
+
+
 def _in_parts(draws: np.ndarray, results: int, function: Callable[[np.ndarray], list[np.ndarray]]) -> np.ndarray:
     """A function of arrays (parameter, chain, draw), some at a time, of parameters that are numbers throughout."""
     chains, count, parameters = draws.shape

@@ -71,9 +71,9 @@ def judged_every(dataset: Any) -> int:
     return judged_step(chains, draws, int(width))
 
 
-def judged_step(chains: int, draws: int, width: int) -> int:
-    """Of how many draws one is judged, where each has so many numbers."""
-    most = max(NUMBERS_JUDGED // (chains * width), _DRAWS_PER_CHAIN)
+def judged_step(chains: int, draws: int, width: int, least: float = 0.0) -> int:
+    """Of how many draws one is judged, where each has so many numbers; ``least`` of all chains are, if there are."""
+    most = max(NUMBERS_JUDGED // (chains * width), _DRAWS_PER_CHAIN, int(-(-least // chains)))
     return -(-draws // most)
 
 

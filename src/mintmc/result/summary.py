@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mintmc import check
+from mintmc.result.mixing import errors, mixing
 from mintmc.result.reading import draws_group
 from mintmc.result.tempered import warn_if_tempered
+from mintmc.result.worst import known_names, stacked
 
 if TYPE_CHECKING:
     import pandas
     import xarray
+
+_DRAWS = ("posterior", "tempered_posterior")
+_MANY = 40
+"""Parameters from which on they are taken together: the same numbers, but a thousand of them in a second."""
 
 
 def summary(tree: xarray.DataTree, **settings: Any) -> pandas.DataFrame:
@@ -44,12 +50,38 @@ def summary(tree: xarray.DataTree, **settings: Any) -> pandas.DataFrame:
     check.tree(tree, group)
     if group == "tempered_posterior":
         warn_if_tempered(tree, "summary")
-    table: pandas.DataFrame = of_arviz(tree, group=group, **{"round_to": "none", **settings})
+    if settings.get("var_names") is not None and "filter_vars" not in settings and group in _DRAWS:
+        settings["var_names"] = known_names(tree, settings["var_names"])
+    table = _of_many(tree, group, settings)
+    if table is None:
+        table = of_arviz(tree, group=group, **{"round_to": "none", **settings})
     if "round_to" not in settings and "sd" in getattr(table, "columns", ()):
         table = _rounded(table)
     if "temperature" in tree.attrs:
         table.attrs["temperature"] = float(tree.attrs["temperature"])
     return table
+
+
+def _of_many(tree: Any, group: str, settings: dict[str, Any]) -> pandas.DataFrame | None:
+    """The same table where there are many parameters, which ArviZ takes one by one; None if it is left to ArviZ."""
+    from arviz_stats import summary as of_arviz
+
+    if (
+        group not in _DRAWS
+        or not set(settings) <= {"var_names", "round_to"}
+        or settings.get("round_to", "none") != "none"
+    ):
+        return None
+    names = settings.get("var_names")
+    dataset = tree[group].to_dataset() if names is None else tree[group].to_dataset()[names]
+    if sum(variable[{"chain": 0, "draw": 0}].size for variable in dataset.data_vars.values()) < _MANY:
+        return None
+    draws = stacked(dataset).astype(np.float64)
+    table: pandas.DataFrame = of_arviz(tree, group=group, var_names=names, kind="stats", round_to="none")
+    if len(table) != draws.shape[2]:
+        return None
+    columns = ("ess_bulk", "ess_tail", "r_hat", "mcse_mean", "mcse_sd")
+    return table.assign(**dict(zip(columns, (*mixing(draws), *errors(draws)), strict=True)))
 
 
 def decimals(table: pandas.DataFrame) -> dict[str, list[int]]:

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mintmc import check
 from mintmc.result.mixing import mixing
 from mintmc.result.reading import draws_group, thinned
 
 if TYPE_CHECKING:
     import pandas
+
+_LONGEST = 24
+"""Name of a parameter beside an axis."""
 
 
 def parameters(tree: Any) -> int:
@@ -56,3 +60,26 @@ def labels(dataset: Any) -> Iterator[str]:
         ]
         for at in product(*along):
             yield f"{name}[{', '.join(map(str, at))}]" if dims else str(name)
+
+
+def shortened(name: str) -> str:
+    """A name that fits beside an axis.
+
+    Examples
+    --------
+    >>> shortened("effect_of_the_country_of_birth[peru]")
+    'effect_of_the_c…th[peru]'
+    """
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 9]}…{name[-8:]}"
+
+
+def known_names(tree: Any, var_names: Any) -> list[str]:
+    """Names of parameters of a tree, checked."""
+    names = [var_names] if isinstance(var_names, str) else check.listed("var_names", var_names, "a list of names")
+    known = sorted(map(str, tree[draws_group(tree)].data_vars))
+    for name in names:
+        if not isinstance(name, str) or name not in known:
+            raise ValueError(f"var_names must be among {', '.join(known)}, got {check.shown(name)}")
+    if not names:
+        raise ValueError(f"var_names must name at least one parameter, got {check.shown(var_names)}")
+    return names

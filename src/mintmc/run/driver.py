@@ -18,10 +18,12 @@ from mintmc.result.tree import RunFacts, build_tree
 from mintmc.run.audit_run import audit_run
 from mintmc.run.clock import Clock
 from mintmc.run.draws import Part
+from mintmc.run.glimpse import NEEDS, Glimpse
 from mintmc.run.interrupt import Interrupt
+from mintmc.run.phase import Chains
 from mintmc.run.progress import Display
 from mintmc.run.protocol import Run, Sampler, Session
-from mintmc.run.sofar import SoFar, draws_so_far
+from mintmc.run.sofar import SoFar, draws_so_far, stored_draws
 from mintmc.run.stops import Stops
 from mintmc.run.task import Task
 from mintmc.run.workers import cores, workers
@@ -64,6 +66,7 @@ class Driver:
         self.task, self.sampler, self.run, self.keeper = task, sampler, run, keeper
         self.record, self.starts_apart, self.clock, self.display = record, starts_apart, clock, display
         self.stops = stops or Stops()
+        self.glimpse = Glimpse(partial(stored_draws, keeper.folder, task.target))
         self.audit: list[dict[str, Any]] | None = None
         self.audit_after_warmup: list[dict[str, Any]] = []
 
@@ -73,7 +76,7 @@ class Driver:
         with self.display, Interrupt() as interrupt, workers(cores(run.lanes)) as pool:
             session = Session(pool, self.display, interrupt)
             # What trees are made by, and what looks need: to import it takes as long as many a save.
-            for name in ("arviz_base", *self.stops.needs):
+            for name in ("arviz_base", *self.stops.needs, *(NEEDS if self.display.is_shown else ())):
                 pool.submit(import_module, name)
             run.compile(session, self.keeper.room(task.draws, task.chains, run.width))
             self._restore()
@@ -110,8 +113,8 @@ class Driver:
                 return
             self._follow(run.collect(session, self.stops.next_end(run.drawn, task.draws)), "draws", session)
 
-    def _draws(self) -> np.ndarray:
-        return draws_so_far(self.run, self.task.target, self.keeper.folder)
+    def _draws(self, least: float = 0.0) -> np.ndarray:
+        return draws_so_far(self.run, self.task.target, self.keeper.folder, least)
 
     def _so_far(self, phase: str) -> SoFar:
         run, seconds = self.run, sum(self.clock.seconds().values())
@@ -121,10 +124,20 @@ class Driver:
     def _follow(self, stretches: Iterator[None], phase: str, session: Session) -> None:
         """Let a run go on, save it whenever it is time to, and ask whether to stop."""
         for _ in stretches:
+            self._show(phase)
             if self.stops.called(partial(self._so_far, phase)):
                 session.interrupt.requested = True
             if self.keeper.is_due() or (self.keeper.folder is not None and self.run.is_full):
                 self._save()
+
+    def _show(self, phase: str) -> None:
+        """How each chain does, for who looks on."""
+        task, run = self.task, self.run
+        if not self.display.is_shown:
+            return
+        done, of = (run.drawn, task.draws) if phase == "draws" else (run.warmed, run.to_warm)
+        rhat = self.glimpse.rhat(run, is_last=run.drawn == task.draws)
+        self.display.tell(phase, Chains(done, of, [float(rate) for rate in run.acceptance], rhat))
 
     def _save(self) -> None:
         """Save what was made since last time, and where the run stands."""

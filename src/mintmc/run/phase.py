@@ -2,8 +2,41 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
+
+_LISTED = 6
+"""Chains that are told one by one; of more, from which to which."""
+
+
+class Chains(NamedTuple):
+    """How each chain does."""
+
+    done: int  # by each of them: they go side by side
+    of: int
+    acceptance: Sequence[float]  # of each, in the last stretch; NaN where it is not known
+    rhat: float  # so far, of the parameter that is worst; NaN if it is not known
+
+    @property
+    def said(self) -> str:
+        """In a line.
+
+        Examples
+        --------
+        >>> Chains(100, 200, [0.25, 0.31], 1.013).said
+        'acceptance of each chain 0.25 0.31, R-hat so far 1.013'
+        >>> Chains(100, 200, [0.01 * k for k in range(20)], math.nan).said
+        'acceptance of 20 chains 0.00 to 0.19'
+        """
+        known = [rate for rate in self.acceptance if not math.isnan(rate)]
+        each = f"acceptance of each chain {' '.join(f'{rate:.2f}' for rate in known)}"
+        if len(known) > _LISTED:
+            each = f"acceptance of {len(known)} chains {min(known):.2f} to {max(known):.2f}"
+        agreed = "" if math.isnan(self.rhat) else f"R-hat so far {self.rhat:.3f}"
+        return ", ".join(filter(None, (each if known else "", agreed)))
 
 
 @dataclass
@@ -18,6 +51,7 @@ class Phase:
     completed: int = 0
     spent: float = 0.0  # of the cost
     acceptance: float | None = None
+    chains: Chains | None = None
     begun: float = field(default_factory=lambda: time.perf_counter())
     ended: float | None = None
 
@@ -39,11 +73,14 @@ class Phase:
     @property
     def pace(self) -> str:
         """How fast, and how well it accepts; nothing if that is not known."""
-        if self.acceptance is None:
-            return ""
+        return f"{self.speed}, acceptance {self.acceptance:.2f}" if self.acceptance is not None else ""
+
+    @property
+    def speed(self) -> str:
+        """How fast; nothing where that says little."""
         elapsed = self._elapsed
         rate = (self.completed - self.done) / elapsed if elapsed else 0.0
-        return f"{rate:,.0f} draws/s, acceptance {self.acceptance:.2f}"
+        return f"{rate:,.0f} draws/s" if self.acceptance is not None else ""
 
     @property
     def left(self) -> str:

@@ -10,7 +10,7 @@ import time
 from threading import Lock
 from types import TracebackType
 
-from mintmc.run.phase import Phase, View
+from mintmc.run.phase import Chains, Phase, View
 
 
 class Display:
@@ -18,6 +18,7 @@ class Display:
 
     def __init__(self, enabled: bool):
         self._view, self._phases, self._lock = view_for(enabled), list[Phase](), Lock()
+        self.is_shown = enabled
 
     def __enter__(self) -> Display:
         self._view.start()
@@ -50,6 +51,14 @@ class Display:
             phase.acceptance = phase.acceptance if acceptance is None else acceptance
             phase.ended = time.perf_counter() if phase.is_finished else None
             self._view.show(self._phases)
+
+    def tell(self, name: str, chains: Chains) -> None:
+        """Say how each chain does in the phase of that name."""
+        for phase in reversed(self._phases):
+            if phase.name == name:
+                phase.chains = chains
+                self._view.show(self._phases)
+                return
 
 
 def view_for(enabled: bool) -> View:

@@ -193,6 +193,8 @@ def record_of_run(path: Path) -> dict[str, Any]:
     part = part_path(path, jax.process_index())
     for place in (path, part):
         if place.exists() and not is_new(place):
+            if not (place / "zarr.json").is_file():
+                raise ValueError(f"path must be a run of mintmc, got {path}: no {place / 'zarr.json'} there")
             return read_record(place)
     found = "nothing there" if not path.exists() and not part.exists() else "one that was stopped before its first save"
     raise ValueError(f"path must be a run of mintmc, got {path}: {found}")

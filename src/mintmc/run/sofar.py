@@ -52,18 +52,26 @@ class SoFar:
         return float(np.max(rhat(self.look())))
 
 
-def draws_so_far(run: Run, target: FlatTarget, folder: Path | None) -> np.ndarray:
-    """All draws that were made, (chain, draw, d), of many every so many: those in the store and those not yet there."""
+def draws_so_far(run: Run, target: FlatTarget, folder: Path | None, least: float = 0.0) -> np.ndarray:
+    """All draws that were made, (chain, draw, d), of many every so many: those in the store and those not yet there.
+
+    At least ``least`` of all chains together, if there are so many.
+    """
     waiting = run.waiting
     chains, count, dim = waiting.shape
     saved = run.drawn - count
-    step = judged_step(chains, max(run.drawn, 1), dim)
+    step = judged_step(chains, max(run.drawn, 1), dim, least)
     late = waiting[:, -saved % step :: step]
     if saved == 0 or folder is None:
         return late
+    return np.concatenate([stored_draws(folder, target, saved, step), late], axis=1)
+
+
+def stored_draws(folder: Path, target: FlatTarget, count: int, step: int) -> np.ndarray:
+    """The first ``count`` draws of a store, (chain, draw, d), every so many of them."""
     with open_run(folder) as tree:
-        early = flat_draws(tree, target.names, slice(0, saved, step)).reshape(chains, -1, dim)
-    return np.concatenate([early, late], axis=1)
+        chains = tree["sample_stats"].sizes["chain"]
+        return flat_draws(tree, target.names, slice(0, count, step)).reshape(chains, -1, target.dim)
 
 
 def quantities(draws: np.ndarray, target: FlatTarget, names: Sequence[str] | None) -> np.ndarray:

@@ -12,6 +12,9 @@ from mintmc.run.task import Task
 from mintmc.run.until import is_look, next_look
 from mintmc.store.encode import encode
 
+_SUSPECTS = 16
+"""Parameters that are looked at before all others."""
+
 
 class Stops:
     """Asks whether to go on, and remembers who said no.
@@ -28,6 +31,7 @@ class Stops:
         self.goal, self.callback = goal, callback
         self.said = ""
         self.is_reached = False
+        self._suspects: np.ndarray | None = None  # the parameters that were worst when all were last looked at
 
     @property
     def record(self) -> dict[str, Any]:
@@ -43,15 +47,26 @@ class Stops:
         """How many draws to make before the next look."""
         return draws if self.goal is None else min(draws, next_look(drawn))
 
-    def reached(self, task: Task, drawn: int, look: Callable[[], np.ndarray]) -> bool:
+    def reached(self, task: Task, drawn: int, look: Callable[[float], np.ndarray]) -> bool:
         """Whether the goal is reached, if this is a number of draws at which that is asked."""
         if self.goal is None or drawn >= task.draws or not is_look(drawn):
             return False
-        value = self.goal.value(quantities(look(), task.target, self.goal.var_names))
+        draws = quantities(look(self.goal.draws_needed), task.target, self.goal.var_names)
+        if self._falls_short(draws):
+            return False
+        shortfalls = self.goal.shortfalls(draws)
+        self._suspects = np.argsort(-np.nan_to_num(shortfalls, nan=np.inf), kind="stable")[:_SUSPECTS]
+        value = self.goal.value(float(np.max(shortfalls)))
         self.is_reached = self.goal.is_met(value)
         if self.is_reached:
             self.said = f"stopped early: {self.goal.said(value)} ({drawn:,} of at most {task.draws:,} draws a chain)"
         return self.is_reached
+
+    def _falls_short(self, draws: np.ndarray) -> bool:
+        """Whether one of the parameters that were worst does: the goal is then not reached, whatever the others do."""
+        if self._suspects is None or len(self._suspects) == draws.shape[2]:
+            return False
+        return not self.goal.is_met(self.goal.value(float(np.max(self.goal.shortfalls(draws[:, :, self._suspects])))))
 
     def called(self, so_far: Callable[[], SoFar]) -> bool:
         """Tell the callback; whether it wants to stop."""

@@ -1,8 +1,8 @@
 """When a run may end before all its draws are made: goals, and the numbers of draws at which they are looked at.
 
 These numbers grow by a quarter from one to the next and depend on nothing else, so a seed gives the same number of
-draws on any machine, however often the run was stopped and gone on with. All looks together cost about five times the
-last one, which is what ``diagnose`` costs.
+draws on any machine, however often the run was stopped and gone on with. Parameters that were worst are looked at
+first: as long as one of them falls short the others need not be known.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from mintmc.result.mixing import ess_bulk, rhat
 
 FIRST_LOOK = 100
 """Draws of each chain before the first look."""
+_DRAWS_PER_ESS = 4
+"""Judged for each effective draw that is wanted: every so many of a longer run."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,18 @@ class Ess:
         object.__setattr__(self, "least", check.number("least", self.least, 0))
         object.__setattr__(self, "var_names", _names(self.var_names))
 
-    def value(self, draws: np.ndarray) -> float:
-        """The ESS of draws (chain, draw, parameter)."""
-        return float(np.min(ess_bulk(draws)))
+    @property
+    def draws_needed(self) -> float:
+        """Draws that must be judged, of all chains: fewer could not have that ESS, however well they mix."""
+        return _DRAWS_PER_ESS * self.least
+
+    def shortfalls(self, draws: np.ndarray) -> np.ndarray:
+        """Of each parameter of draws (chain, draw, parameter), the less its ESS, the larger; NaN if it has none."""
+        return -ess_bulk(draws)
+
+    def value(self, shortfall: float) -> float:
+        """The ESS of the parameter with the largest shortfall."""
+        return -shortfall
 
     def is_met(self, value: float) -> bool:
         """Whether that is enough."""
@@ -90,9 +101,18 @@ class RHat:
         object.__setattr__(self, "most", check.number("most", self.most, 1))
         object.__setattr__(self, "var_names", _names(self.var_names))
 
-    def value(self, draws: np.ndarray) -> float:
-        """The R-hat of draws (chain, draw, parameter)."""
-        return float(np.max(rhat(draws)))
+    @property
+    def draws_needed(self) -> float:
+        """Draws that must be judged, of all chains; no more than others ask for."""
+        return 0.0
+
+    def shortfalls(self, draws: np.ndarray) -> np.ndarray:
+        """Of each parameter of draws (chain, draw, parameter), its R-hat; NaN if it has none."""
+        return rhat(draws)
+
+    def value(self, shortfall: float) -> float:
+        """The R-hat of the parameter with the largest shortfall."""
+        return shortfall
 
     def is_met(self, value: float) -> bool:
         """Whether that is low enough."""

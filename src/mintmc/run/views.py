@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 import html
+import math
 import time
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
+from rich.text import Text
 
-from mintmc.run.phase import Phase, View
+from mintmc.run.phase import Chains, Phase, View
 
 _SECONDS, _SHARE, _AT_LEAST = 10.0, 0.1, 1.0
 """A line after so much time, or so much of a phase, but not more often than this."""
 _UPDATE = 0.5
 """Seconds between two updates of a notebook."""
+_WIDE, _BAR, _SHORT_BAR = 110, 30, 12
+"""Columns of a terminal that holds all there is to say of a phase, and of its bar there and elsewhere."""
+_ROWS = 12
+"""Chains that have a row of their own in a notebook."""
 
 
 class Bars(View):
-    """Live bars, a line for each phase."""
+    """Live bars, a line for each phase, and one for the chains."""
 
     def __init__(self, console: Console):
         self._tasks: dict[int, TaskID] = {}
-        self._progress = Progress(
+        is_wide = console.width >= _WIDE
+        self._progress = _WithChains(
             SpinnerColumn(),
             TextColumn("{task.description:9}"),
-            BarColumn(bar_width=30),
-            *(TextColumn(f"{{task.fields[phase].{what}}}") for what in ("count", "pace", "left")),
+            BarColumn(bar_width=_BAR if is_wide else _SHORT_BAR),
+            *(
+                TextColumn(f"{{task.fields[phase].{what}}}")
+                for what in ("count", "pace" if is_wide else "speed", "left")
+            ),
             console=console,
         )
 
@@ -48,6 +59,17 @@ class Bars(View):
             if id(phase) not in self._tasks:
                 self._tasks[id(phase)] = self._progress.add_task(phase.name, total=phase.total, phase=phase)
             self._progress.update(self._tasks[id(phase)], completed=phase.completed)
+
+
+class _WithChains(Progress):
+    """Bars, and below them what is known of each chain in the last phase that has any."""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """What is shown."""
+        yield from super().get_renderables()
+        told: list[Chains] = [task.fields["phase"].chains for task in self.tasks if task.fields["phase"].chains]
+        if told:
+            yield Text(f"  {told[-1].said}")
 
 
 class Lines(View):
@@ -79,8 +101,10 @@ class Lines(View):
 
     def _write(self, phase: Phase) -> None:
         self._last = (phase, time.perf_counter(), phase.share)
-        parts = filter(None, (f"{phase.name:<9} {phase.share:4.0%}  {phase.count}", phase.pace, phase.left))
-        print(", ".join(parts), flush=True)
+        rhat = math.nan if phase.chains is None else phase.chains.rhat
+        agreed = "" if math.isnan(rhat) else f"R-hat {rhat:.3f}"
+        parts = (f"{phase.name:<9} {phase.share:4.0%}  {phase.count}", phase.pace, agreed, phase.left)
+        print(", ".join(filter(None, parts)), flush=True)
 
 
 class Notebook(View):
@@ -118,16 +142,38 @@ class Notebook(View):
 
 
 def as_html(phases: list[Phase]) -> str:
-    """Phases as a table.
+    """Phases as a table, and below it the chains, one by one, of the last that knows them.
 
     Examples
     --------
     >>> as_html([Phase("draws", 10, 0, 10.0, 0.0, completed=5)]).count("<td>")
     5
+    >>> "R-hat so far: 1.020" in as_html([Phase("draws", 4, 0, 4.0, 0.0, chains=Chains(1, 2, [0.3, 0.2], 1.02))])
+    True
     """
-    rows = []
-    for phase in phases:
-        bar = f'<progress value="{phase.completed}" max="{phase.total}"></progress>'
-        cells = (html.escape(phase.name), bar, phase.count, phase.pace, phase.left)
-        rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    return f"<table>{''.join(rows)}</table>"
+    rows = [
+        (html.escape(phase.name), _bar(phase.completed, phase.total), phase.count, phase.pace, phase.left)
+        for phase in phases
+    ]
+    told = [phase.chains for phase in phases if phase.chains is not None]
+    return _table(rows) + (_chains(told[-1]) if told else "")
+
+
+def _chains(chains: Chains) -> str:
+    count = f"{chains.done:,}/{chains.of:,}"
+    rows = [
+        (f"chain {number}", _bar(chains.done, chains.of), count, "" if math.isnan(rate) else f"acceptance {rate:.2f}")
+        for number, rate in enumerate(chains.acceptance)
+    ]
+    agreed = "" if math.isnan(chains.rhat) else f"<div>R-hat so far: {chains.rhat:.3f}</div>"
+    told = _table(rows) + agreed if len(rows) <= _ROWS else f"<div>{chains.said}</div>"
+    return f'<div style="margin-top: 0.75em">{told}</div>'
+
+
+def _bar(done: int, of: int) -> str:
+    return f'<progress value="{done}" max="{of}"></progress>'
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> str:
+    lines = ("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table>{''.join(lines)}</table>"

@@ -19,7 +19,6 @@ from mintmc.run.until import Ess, RHat
 from mintmc.store.encode import decode, is_readable
 from mintmc.store.run_store import is_new
 from mintmc.study.plan import plan, start_of
-from mintmc.study.planned import Plan
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -118,8 +117,10 @@ def sample(
     out = None if out is None else check.folder("out", out)
     if (known := _recorded(out)) is not None:
         return sample_with(posterior, known, init=init, **settings, **more)
+    display = Display(progress)
+    display.say("no sampler given: looking at the posterior to choose one, for seconds to a few minutes")
     chosen = plan(posterior, init=init, **settings)
-    _say(chosen, progress)
+    display.say("\n".join(chosen.sentences))
     tree = sample_with(posterior, chosen.sampler, init=init, **settings, **more)
     tree.attrs["chosen"] = "\n".join(chosen.sentences)
     if against := diagnose(tree).warnings:
@@ -133,9 +134,3 @@ def _recorded(out: str | Path | None) -> Any:
         return None
     record = record_of_run(Path(out))
     return decode(record["sampler"]) if is_readable(record["sampler"]) else None
-
-
-def _say(chosen: Plan, progress: bool) -> None:
-    display = Display(progress)
-    for sentence in chosen.sentences:
-        display.say(sentence)

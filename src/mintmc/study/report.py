@@ -68,7 +68,8 @@ def _read(run: Any) -> tuple[Any, str, dict[str, str]]:
     path = check.path("run", run)
     record = record_of_run(path)
     verify(path)
-    known = summary({name: record[name] for name in _STORED if name in record})
+    # A density has no data.
+    known = summary({name: record[name] for name in _STORED if record.get(name) is not None})
     return open_run(path), path.name, {**known, "machines": "; ".join(record.get("machines", []))}
 
 

@@ -17,13 +17,13 @@ from mintmc.result.report.svg import SERIES, picture
 from mintmc.result.report.tables import scrolled
 from mintmc.result.summary import decimals
 from mintmc.result.tempered import is_tempered, said
+from mintmc.result.worst import shortened
 
 ROWS = 12
 """Parameters whose rows are shown at once."""
 DRAWN = 6
 """Parameters whose chains are drawn."""
 PAIRED = 4
-_LONGEST = 24
 
 
 def parameters(told: Told) -> Html:
@@ -121,7 +121,7 @@ def pairs(told: Told) -> Html:
     drawn = []
     for i, j in combinations(chosen, 2):
         x, y, names = flat[at, i], flat[at, j], (draws.names[i], draws.names[j])
-        figure = figures.pair(x, y, (_short(names[0]), _short(names[1])), colours)
+        figure = figures.pair(x, y, (shortened(names[0]), shortened(names[1])), colours)
         drawn.append(picture(figure, f"{names[1]} against {names[0]}; {_correlated(x, y)}", f"{names[0]}, {names[1]}"))
     return joined([*parts, element("div", *drawn, class_="row")])
 
@@ -149,10 +149,6 @@ def _correlated(x: np.ndarray, y: np.ndarray) -> str:
     if known.sum() < 3 or x[known].std() == 0 or y[known].std() == 0:
         return "no correlation to be told"
     return f"correlation {np.corrcoef(x[known], y[known])[0, 1]:+.2f}"
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 9]}…{name[-8:]}"
 
 
 def _plural(count: int, word: str) -> str:

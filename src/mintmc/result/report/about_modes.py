@@ -64,7 +64,8 @@ def modes(told: Told) -> Html:
         return joined([])
     count, unseen = tree["modes"].sizes["mode"], float(tree.attrs.get("modes_unseen", np.nan))
     words = f"{count} mode{'s' if count > 1 else ''} known."
-    words += "" if np.isnan(unseen) else f" About {unseen:.1f} more are estimated to be missing."
+    more = "No other is" if unseen < 0.05 else f"About {unseen:.1f} more are"
+    words += "" if np.isnan(unseen) else f" {more} estimated to be missing."
     weighed = _weights(tree)
     weight = weighed["weight"].values
     rows = _rows(tree["modes"], weight, weighed["error"].values)

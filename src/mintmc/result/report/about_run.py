@@ -18,7 +18,7 @@ _ATTRIBUTES = {
     "seed": "seed",
     "tuning_steps": "warm-up steps",
     "thin": "steps from one draw to the next",
-    "step_size": "step size of each chain",
+    "step_size": "step size of each chain (on a ladder, from rung to rung)",
     "batch_size": "rows a step",
     "warmup_acceptance_rate": "acceptance in warm-up",
     "undefined_moves": "undefined moves",
@@ -57,7 +57,7 @@ def facts(told: Told) -> Html:
         "chains × draws": f"{stats.sizes['chain']} × {stats.sizes['draw']:,}",
         "worst R-hat": _rhat(numbers),
         "lowest ESS": f"{min(numbers['ess_bulk'], numbers['ess_tail']):,.0f}",
-        "acceptance": f"{numbers['acceptance']:.0%}",
+        "acceptance": f"{numbers['acceptance']:.1%}",
         "time": _time(sum(float(value) for name, value in tree.attrs.items() if str(name).endswith("_time"))),
     }
     items = (element("div", element("dt", name), element("dd", value)) for name, value in shown.items())
@@ -118,7 +118,8 @@ def _word(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, list):
-        return _cut(", ".join(map(_word, value)))
+        is_nested = any(isinstance(part, list) for part in value)  # by chain, and by rung in each
+        return _cut(("; " if is_nested else ", ").join(map(_word, value)))
     return _cut(f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value))
 
 
