@@ -66,7 +66,7 @@ class Driver:
         self.task, self.sampler, self.run, self.keeper = task, sampler, run, keeper
         self.record, self.starts_apart, self.clock, self.display = record, starts_apart, clock, display
         self.stops = stops or Stops()
-        self.glimpse = Glimpse(partial(stored_draws, keeper.folder, task.target))
+        self.glimpse = Glimpse(lambda count, step: stored_draws(keeper.folder, task.target, count, step))
         self.audit: list[dict[str, Any]] | None = None
         self.audit_after_warmup: list[dict[str, Any]] = []
 
