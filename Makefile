@@ -61,7 +61,7 @@ bench: bench-peers
 bench-full: bench-peers
 	$(BIN)/python benchmarks/bench.py --full
 
-# A few ratios against benchmarks/guard.json, with a margin of 2: under two minutes.
+# A few ratios against benchmarks/guard.json, with a margin of 3: under two minutes, and again what seems worse.
 bench-guard: $(READY)
 	$(BIN)/python benchmarks/bench.py --guard
 

@@ -20,6 +20,7 @@ from harness import guard, process, table
 from harness.rows import GUARD, ROWS, parts
 
 HERE = Path(__file__).parent
+AGAIN = 2
 RESULTS, STORED, FIGURES = HERE / "results.json", HERE / "guard.json", HERE / "figures"
 
 
@@ -80,15 +81,25 @@ def run(rows, given):
 
 
 def watch(rows, given):
-    """The guard: lines that say what is worse; none if nothing is."""
-    found = {row.name: lines for row in rows if (lines := measured(row, given)) is not None}
-    lines = guard.named(found)
+    """The guard: lines that say what is worse; none if nothing is. What seems so is measured again, twice at most."""
+    lines = _guarded(rows, given)
     if given.store:
         guard.write(STORED, lines)
         return []
     names = {row.name for row in rows}
     stored = {name: kept for name, kept in guard.read(STORED).items() if name.split(":")[0] in names}
-    return guard.judged({name: line["ratio"] for name, line in lines.items()}, stored)
+    worse = guard.judged(lines, stored)
+    for _ in range(AGAIN):
+        again = {told.split(":")[0] for told in worse}
+        if not again:
+            break
+        lines = guard.better(lines, _guarded([row for row in rows if row.name in again], given))
+        worse = guard.judged(lines, stored)
+    return worse
+
+
+def _guarded(rows, given):
+    return guard.named({row.name: lines for row in rows if (lines := measured(row, given)) is not None})
 
 
 def draw():
@@ -126,7 +137,9 @@ def main(words):
         if given.store:
             print(f"guard: stored in {STORED.name}")
             return 0
-        print("\n".join(f"WORSE  {told}" for told in worse) or "guard: nothing is worse than it was, by a factor of 2")
+        print(
+            "\n".join(f"WORSE  {told}" for told in worse) or f"guard: nothing is worse by a factor of {guard.MARGIN:g}"
+        )
         return 1 if worse else 0
     failed = run(rows, given)
     if given.full and not given.small:
