@@ -31,7 +31,7 @@ def resume(
     with mistakes(timeout, file):
         shared.join_others(coordinator, processes, process_id, distributed, timeout)
         from mintmc.cli import model_file, show
-        from mintmc.run.sample import record_of_run
+        from mintmc.run.places import record_of_run
         from mintmc.run.sample import resume as mintmc_resume
         from mintmc.store.encode import is_readable
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def tree_of(run: Path, names: list[str] | None = None, option: str = "--variables") -> DataTree:
     """Refuses what is no run, is damaged, has no draws yet, or does not have the parameters that are asked for."""
     from mintmc.result.reading import draws_group
-    from mintmc.run.sample import record_of_run
+    from mintmc.run.places import record_of_run
     from mintmc.store.run_store import open_run, verify
 
     record = record_of_run(run)

@@ -20,7 +20,8 @@ from mintmc.run.clock import Clock
 from mintmc.run.driver import Driver
 from mintmc.run.initial import PerChain, Start, initial_states, is_one_point, starts_apart
 from mintmc.run.keys import Purpose, key_of
-from mintmc.run.processes import agree, check_sharers, join_parts, others_heard, own_chains, part_path, wait_for_all
+from mintmc.run.places import joined, keeper_of, record_of, record_of_run, stored_record
+from mintmc.run.processes import agree, check_sharers, others_heard, own_chains
 from mintmc.run.progress import Display
 from mintmc.run.protocol import Sampler
 from mintmc.run.settle import settled
@@ -29,10 +30,8 @@ from mintmc.run.stops import Stops, is_finished
 from mintmc.run.task import Task
 from mintmc.run.until import check_goal, check_names, restored_goal
 from mintmc.store.encode import decode, is_readable
-from mintmc.store.keeper import Follower, Keeper, Memory, Saver
-from mintmc.store.lock import locked
-from mintmc.store.provenance import differences, machines_of, provenance
-from mintmc.store.run_store import is_new, open_run, read_record, verify
+from mintmc.store.provenance import machines_of
+from mintmc.store.run_store import open_run, verify
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -82,15 +81,15 @@ def sample(
     task = replace(task, settled_rows=found.rows_read, settled=found.said)
     if until is not None:
         check_names(until, jax.eval_shape(task.target.presented.values, task.example))
-    record = {} if out is None and jax.process_count() == 1 else _record(task, sampler, init, chains)
+    record = {} if out is None and jax.process_count() == 1 else record_of(task, sampler, init, chains)
     if jax.process_count() > 1:
         agree({**record, "draws": draws, "out": out and out.name})
-    done = None if out is None else _stored(out, record)
+    done = None if out is None else stored_record(out, record)
     if out is not None and done is not None and is_finished(done, draws, audit, until):
         verify(out)
         return open_run(out).isel(draw=slice(draws), missing_dims="ignore")
     with ExitStack() as held, others_heard():
-        keeper = _keeper(held, task, out, record)
+        keeper = keeper_of(held, task, out, record)
         if keeper.done is not None:
             clock.add(keeper.done["seconds"])
         task = replace(_own(task), folder=keeper.folder, is_new=keeper.done is None)
@@ -101,7 +100,7 @@ def sample(
         stops = Stops(until, callback)
         driver = Driver(task, sampler, run, keeper, record, starts_apart(init), clock, display, stops)
         driver.drive(audit)
-        is_whole = out is None or _join(task, out, record, audit)
+        is_whole = out is None or joined(task, out, record, audit)
         if (run.drawn < draws and not stops.said) or not is_whole:
             _say_interrupted(run.drawn if is_whole else 0, draws, out)
         if run.drawn == 0:
@@ -188,18 +187,6 @@ def check_sampler(sampler: Any, name: str = "sampler") -> None:
         raise TypeError(f"{name} must be {what}, got {check.shown(sampler)}")
 
 
-def record_of_run(path: Path) -> dict[str, Any]:
-    """What a store says of its run, or the part of it that this process made if they have not been joined."""
-    part = part_path(path, jax.process_index())
-    for place in (path, part):
-        if place.exists() and not is_new(place):
-            if not (place / "zarr.json").is_file():
-                raise ValueError(f"path must be a run of mintmc, got {path}: no {place / 'zarr.json'} there")
-            return read_record(place)
-    found = "nothing there" if not path.exists() and not part.exists() else "one that was stopped before its first save"
-    raise ValueError(f"path must be a run of mintmc, got {path}: {found}")
-
-
 def _task(
     posterior: Posterior, sampler: Sampler, init: Any, chains: int, seed: int, draws: int, warmup: int, thin: int
 ) -> Task:
@@ -237,47 +224,6 @@ def _own(task: Task) -> Task:
         return task
     own = own_chains(task.chains)
     return replace(task, thetas=[task.thetas[chain] for chain in own], first_chain=own.start)
-
-
-def _record(task: Task, sampler: Sampler, init: Any, chains: int) -> dict[str, Any]:
-    """What made the run, all chains of it."""
-    settings = {"chains": chains, "warmup": task.warmup, "thin": task.thin, "seed": task.seed, "processes": task.parts}
-    starts = [task.target.unravel(theta) for theta in task.thetas]
-    return provenance(task.target.posterior, sampler, starts, **settings, apart=starts_apart(init))
-
-
-def _keeper(held: ExitStack, task: Task, out: Path | None, record: dict[str, Any]) -> Keeper:
-    """Where draws go; ``held`` lets go of the locks at the end."""
-    if out is None:
-        return Memory()
-    here = out if task.parts == 1 else part_path(out, jax.process_index())
-    if task.crew.writes:
-        for place in {here, out} if jax.process_index() == 0 else {here}:
-            held.enter_context(locked(place))
-    _stored(here, record)  # once more: nobody else writes to it any longer
-    task.crew.meet("checked")  # or one would look while another makes it
-    saver = Saver(here) if task.crew.writes else None
-    task.crew.meet("opened")
-    return Follower(here) if saver is None else saver
-
-
-def _join(task: Task, out: Path, record: dict[str, Any], audit: bool) -> bool:
-    """Join what several processes have made; whether there is something whole."""
-    if jax.process_count() == 1:
-        return True
-    wait_for_all("all are finished")
-    if task.parts > 1 and jax.process_index() == 0:
-        join_parts(out, {**record, "warmed": task.warmup, "audited": audit})
-    wait_for_all("parts are joined")
-    return task.parts == 1 or not is_new(out)
-
-
-def _stored(out: Path, record: dict[str, Any]) -> dict[str, Any] | None:
-    """What a store says of its run, None if it is new; refuses another run."""
-    done = None if is_new(out) else read_record(out)
-    if done is not None and (found := differences(done, record)):
-        raise ValueError(f"out must be a new path or the same run, got {out}, which differs: {'; '.join(found)}")
-    return done
 
 
 def _say_interrupted(drawn: int, draws: int, out: Path | None) -> None:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from mintmc import check
 from mintmc.posterior import Posterior
 from mintmc.result.diagnose import diagnose
+from mintmc.run.places import record_of_run
 from mintmc.run.progress import Display
 from mintmc.run.protocol import Sampler
-from mintmc.run.sample import check_stops, record_of_run
+from mintmc.run.sample import check_stops
 from mintmc.run.sample import sample as sample_with
 from mintmc.run.sofar import SoFar
 from mintmc.run.until import Ess, RHat

@@ -8,7 +8,7 @@ from typing import Any
 
 from mintmc import check
 from mintmc.result.report.page import html_page
-from mintmc.run.sample import record_of_run
+from mintmc.run.places import record_of_run
 from mintmc.store.durable import write
 from mintmc.store.provenance import summary
 from mintmc.store.run_store import open_run, verify
