@@ -7,7 +7,7 @@ import pytest
 
 import mintmc
 from compiling import compilations
-from mintmc.run import chains, rounds
+from mintmc.run import chain_programs, rung_programs
 from stores import assert_same
 from truth import gaussian_data, gaussian_log_likelihood, mostly_slow
 
@@ -29,12 +29,12 @@ def run(name, posterior=POSTERIOR, others=None, **settings):
 def programs(monkeypatch):
     """The names of all programs that chains and rungs compile."""
     names = []
-    for home in (chains, rounds):
+    for home in (chain_programs, rung_programs):
         original = home.compile_program
 
-        def noted(function, *args, original=original):
+        def noted(function, *args, original=original, **settings):
             names.append(getattr(function, "__name__", str(function)))
-            return original(function, *args)
+            return original(function, *args, **settings)
 
         monkeypatch.setattr(home, "compile_program", noted)
     return names
