@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo browser test test-slow test-verdicts test-docs test-paper test-all lint docs gallery release-check bench bench-full bench-guard bench-peers bench-scale clean
+.PHONY: demo browser test test-slow test-verdicts test-docs test-integrity test-paper test-all lint docs gallery release-check bench bench-full bench-guard bench-peers bench-scale clean
 
 demo: $(READY)
 	$(BIN)/mintmc reproduce tied-means --scale quick --out results/tied-means
@@ -22,6 +22,10 @@ test-verdicts: $(READY) browser
 # Every code block and command of README and docs, and the examples of the gallery.
 test-docs: $(READY)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m slow tests/test_docs.py tests/examples
+
+# Stores that are damaged, runs that are killed, two writers, crafted files, two thousand mistakes.
+test-integrity: $(READY)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m slow tests/store tests/test_fuzz.py
 
 test-paper: $(READY)
 	$(BIN)/python -m pytest -m paper

@@ -13,22 +13,6 @@ from mintmc.run.glimpse import Glimpse
 SHAPE = (4, 5000, 3)
 
 
-class Clock:
-    """A time that goes on as told."""
-
-    now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr("time.perf_counter", clock)
-    return clock
-
-
 @pytest.fixture
 def draws():
     """Of chains that do not agree: their means are 0 to 3 standard deviations apart."""

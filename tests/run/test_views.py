@@ -14,22 +14,6 @@ from mintmc.run.phase import Chains, View
 from mintmc.run.progress import Display, view_for
 
 
-class Clock:
-    """A time that goes on as told."""
-
-    now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr("time.perf_counter", clock)
-    return clock
-
-
 def test_a_file_gets_lines_and_silence_none(capsys):
     assert isinstance(view_for(True), views.Lines)  # what pytest captures is no terminal
     assert type(view_for(False)) is View
