@@ -11,7 +11,7 @@ from jax import Array
 
 from mintmc.data import Batch, Rows
 from mintmc.energy.density import Density
-from mintmc.energy.model import Model, apart
+from mintmc.energy.model import Model
 from mintmc.shapes import Matrix, PerRow, Scalar, Vector
 
 TEMPERS = ("posterior", "likelihood")
@@ -111,7 +111,8 @@ class Tempered:
 
     def level(self, theta: Vector, batch: Rows) -> Estimate:
         """The likelihood's term of the log target itself: far noisier than a difference."""
-        return certain(self._scaled_mean(self.model.each(theta, batch)))
+        each = self.model.each(theta, batch)
+        return certain(self._scaled_mean(each, jnp.where(jnp.abs(each[0]) < _CERTAIN, each[0], 0)))
 
     def _own(self, prior: Any, jacobian: Any) -> Any:
         """How log prior and log Jacobian, or anything linear in them, enter the log target."""
@@ -124,8 +125,8 @@ class Tempered:
             return 0
         return (prior if self.temper == "likelihood" else 0) + (0 if jacobian is None else jacobian)
 
-    def _scaled_mean(self, each: Array) -> Estimate:
-        mean, variance = mean_and_its_variance(each, self.model.n)
+    def _scaled_mean(self, each: Array, origin: Array | float = 0.0) -> Estimate:
+        mean, variance = mean_and_its_variance(each, self.model.n, origin)
         return Estimate(self.n_eff * mean, self.n_eff**2 * variance)
 
 
@@ -139,15 +140,21 @@ def certain(estimate: Estimate) -> Estimate:
     return estimate._replace(noise=jnp.where(jnp.abs(estimate.value) > _CERTAIN, 0, estimate.noise))
 
 
-def mean_and_its_variance(each: PerRow, n: int) -> tuple[Scalar, Scalar]:
-    """The mean of m of n values drawn without replacement, and its estimated variance."""
+def mean_and_its_variance(each: PerRow, n: int, origin: Scalar | float = 0.0) -> tuple[Scalar, Scalar]:
+    """The mean of m of n values drawn without replacement, and its estimated variance.
+
+    One sweep over the values, in which they are computed and never written. What all of them share may drown their
+    variance: the error of its scaled value s2 is the square of the scaled mean, times 1e-7, over m. For a difference
+    that is nothing, as long as its mean could be accepted or not; levels must be counted from an ``origin``.
+    """
     m = each.shape[0]
-
-    def moments(each: Array) -> tuple[Array, Array]:
-        mean = jnp.dot(each, jnp.ones_like(each)) / m
-        return mean, jnp.vdot(each - mean, each - mean)
-
-    mean, squares = apart(moments, each)
+    above, zero = each - origin, jnp.zeros((), each.dtype)
+    total, squares = jax.lax.reduce(
+        (above, above * above), (zero, zero), lambda one, other: (one[0] + other[0], one[1] + other[1]), (0,)
+    )
+    mean = total / m
     # One row has no sample variance: its noise is unknown (NaN), not zero.
+    if m == 1:
+        return origin + mean, jnp.full_like(mean, jnp.nan)
     # A whole number beyond 32 bits would not reach the program.
-    return mean, squares / float((m - 1) * m) * (1 - m / n) if m > 1 else jnp.full_like(mean, jnp.nan)
+    return origin + mean, jnp.maximum(squares - total * mean, 0) / float((m - 1) * m) * (1 - m / n)
