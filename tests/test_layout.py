@@ -17,6 +17,7 @@ ORDER = [
     "written",
     "compiled",
     "count",
+    "apart",
     "shapes",
     "statistics",
     "store.durable",

@@ -19,8 +19,8 @@ from jax import Array
 
 from mintmc import count
 from mintmc.acceptance.base import decided
+from mintmc.apart import apart
 from mintmc.data import Rows, Stream
-from mintmc.energy import apart
 from mintmc.statistics import Info
 
 MIN_WITNESSES = 5.0

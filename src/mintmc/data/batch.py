@@ -27,12 +27,13 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from mintmc.apart import apart
 from mintmc.data.array import Rows
+from mintmc.data.columns import cut_out, pieced
 
 BATCHINGS = ("shuffled", "uniform")
 _ROUNDS = 8
 _EXACT_BELOW = 128  # rows that are put in order one by one
-_FEW = 16  # pieces of a batch: copied one by one, they are read faster than in a gather
 _ERROR_OF_SLICES = 0.15  # of a batch's variance, for one of the shuffles of a run
 
 
@@ -131,20 +132,13 @@ class Shuffled(Batching):
         """A contiguous slice, or some that lie apart."""
         if self.pieces == 1:
             begin = ticket if isinstance(start, int) and start == 0 else (ticket + start) % self.n
-            return jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, begin, size), rows)
+            return cut_out(rows, begin, size)
         turn, places = ticket
         count = min(self.pieces, _pieces(self.n, size))
         part, length = self.n // count, -(-size // count)
         within = jnp.minimum((places[:count] * (part - length + 1)).astype(jnp.int32), part - length)
         begins = (turn + part * jnp.arange(count) + within) % self.n
-
-        def cut(leaf: Array) -> Array:
-            one = partial(jax.lax.dynamic_slice_in_dim, leaf, slice_size=length)
-            if count <= _FEW:
-                return jnp.concatenate([one(begins[i]) for i in range(count)])[:size]
-            return jax.vmap(one)(begins).reshape(-1, *leaf.shape[1:])[:size]
-
-        return jax.tree.map(cut, rows)
+        return apart(partial(pieced, length=length, size=size), rows, begins)
 
 
 def _pieces(n: int, size: int) -> int:

@@ -23,7 +23,7 @@ prior comes first: what the likelihood says where the prior is zero does not cou
 """
 
 from mintmc.energy.density import Density
-from mintmc.energy.model import DATA_AXIS, PARTS, Model, Referenced, apart, block_size
+from mintmc.energy.model import DATA_AXIS, PARTS, Model, Referenced, block_size
 from mintmc.energy.tempered import TEMPERS, Estimate, Tempered
 from mintmc.energy.truncated import Truncated
 from mintmc.energy.two_floats import two_sum
@@ -38,7 +38,6 @@ __all__ = [
     "Referenced",
     "Tempered",
     "Truncated",
-    "apart",
     "block_size",
     "two_sum",
 ]

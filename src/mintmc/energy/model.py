@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.experimental.xla_metadata import set_xla_metadata
 
+from mintmc.apart import apart
 from mintmc.data import Rows
 from mintmc.energy.density import Density
 from mintmc.energy.two_floats import fold, join, two_sum
@@ -160,16 +160,6 @@ class Model:
             numbers = join(jax.lax.all_gather(numbers, DATA_AXIS))
         # The two-sum of infinities is not a number: a sum of -inf has nothing beside it.
         return numbers[0], jnp.where(numbers[0] == -jnp.inf, 0, numbers[1]), numbers[2:]
-
-
-def apart(function: Callable[..., Any], *args: Any) -> Any:
-    """``function(*args)``, compiled as a call of its own within a loop.
-
-    XLA's CPU runtime runs up to eight kernels one after the other; a longer sequence goes through its scheduler, which
-    allocates memory at every turn of the loop and costs as much as a small batch.
-    """
-    with set_xla_metadata(inlineable="false"):
-        return jax.jit(function)(*args)
 
 
 def block_size(n: int, numbers_per_row: int, dim: int, by_host: bool) -> int:

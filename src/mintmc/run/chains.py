@@ -83,8 +83,10 @@ class ChainRun(Run):
     def _prepare(self, kernel: Kernel) -> None:
         """The programs of a kernel, and the rows that its batches are drawn from."""
         self.kernel = kernel
-        self.stretches = stretches.Stretches(self.task, self.reader, kernel.batches, self.most_draws)
-        self.programs = ChainPrograms(self.task, kernel, self.reader, self.most_draws)
+        # No stretch is longer than a shuffle lasts, and to make room takes time in each.
+        most_draws = min(self.most_draws, -(-self.reader.steps_per_shuffle(kernel.batches) // self.task.thin))
+        self.stretches = stretches.Stretches(self.task, self.reader, kernel.batches, most_draws)
+        self.programs = ChainPrograms(self.task, kernel, self.reader, most_draws)
 
     @property
     def lanes(self) -> int:
