@@ -15,5 +15,11 @@ def apart(function: Callable[..., Any], *args: Any) -> Any:
     XLA's CPU runtime runs up to eight kernels one after the other; a longer sequence goes through its scheduler, which
     allocates memory at every turn of the loop and costs as much as a small batch.
     """
+
+    def within(*args: Any) -> Any:
+        # Or the calls in it would stay calls, too: every jnp.where is one.
+        with set_xla_metadata(inlineable="true"):
+            return function(*args)
+
     with set_xla_metadata(inlineable="false"):
-        return jax.jit(function)(*args)
+        return jax.jit(within)(*args)

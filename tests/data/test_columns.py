@@ -5,10 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mintmc.data.array import ArrayData
+import mintmc
 from mintmc.data.batch import Shuffled
-from mintmc.data.columns import Columns, by_column
-from mintmc.data.reader import RowReader
+from mintmc.data.columns import Columns, as_rows, by_column, gathered
 
 N, SIZE = 400, 60
 
@@ -39,8 +38,16 @@ def test_batches_are_the_same(rows, pieces, start):
     jax.tree.map(np.testing.assert_array_equal, taken(by_column(rows)), taken(rows))
 
 
-def test_a_reader_keeps_them_so_for_batches_alone(rows):
-    reader = RowReader(ArrayData(rows), "shuffled", seed=0)
-    by_row = reader.rows(0, SIZE)
-    by_col = RowReader(ArrayData(rows), "shuffled", seed=0).rows(0, SIZE, for_batches=True)
-    np.testing.assert_array_equal(by_col["narrow"].numbers.T, by_row["narrow"])
+def test_rows_by_their_numbers_and_all_of_them_are_the_same(rows):
+    index, kept = jnp.array([5, 0, 5, N]), by_column(rows)
+    jax.tree.map(np.testing.assert_array_equal, gathered(kept, index), jax.tree.map(lambda leaf: leaf[index], rows))
+    jax.tree.map(np.testing.assert_array_equal, as_rows(kept), rows)
+
+
+def test_a_full_pass_over_columns_is_one_over_rows():
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(700, 3)), rng.normal(size=700)
+    posterior = mintmc.Posterior(lambda beta, row: -0.5 * (row["y"] - row["x"] @ beta) ** 2, {"x": x, "y": y})
+    assert isinstance(posterior.rows["x"], Columns)
+    beta = np.array([0.1, -0.2, 0.3])
+    assert posterior.energy(beta) == pytest.approx(0.5 * np.sum((y - x @ beta) ** 2), rel=1e-6)

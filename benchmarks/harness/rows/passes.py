@@ -14,6 +14,7 @@ from harness.rows.steps import core_microseconds
 from harness.timing import in_turn
 from harness.workloads import tied
 from mintmc.experiments.fifty_modes import experiment as fifty
+from mintmc.run.task import compile_program
 
 HERE = str(Path(__file__).parents[2] / "bench.py")
 SCALE = str(Path(__file__).parents[2] / "scale.py")
@@ -24,7 +25,7 @@ def mixture(n=100_000, passes=100, rounds=5, bar=2.5):
     posterior = mintmc.Posterior(fifty.log_likelihood, fifty.simulate(n, 50))
     theta = np.asarray(fifty.true_params(50)) + 0.01
     model, rows = posterior.flat(theta).model, posterior.rows
-    compiled = jax.jit(model.density_and_gradient).lower(theta, rows).compile()
+    compiled = compile_program(model.density_and_gradient, theta, rows)
 
     def several(_=None):
         for _ in range(passes):

@@ -1,6 +1,6 @@
 """Where observations live, and how a batch is drawn from them."""
 
-from mintmc.data.array import ArrayData, Rows, named_leaves, row_count
+from mintmc.data.array import ArrayData, named_leaves, row_count
 from mintmc.data.batch import (
     BATCHINGS,
     Batch,
@@ -11,6 +11,7 @@ from mintmc.data.batch import (
     Uniform,
     open_batches,
 )
+from mintmc.data.columns import Rows, as_rows, cut_out, gathered
 from mintmc.data.disk import DiskData, distinct
 from mintmc.data.disk_batch import Fresh, FromDisk, Runs
 from mintmc.data.open import open_data
@@ -32,7 +33,10 @@ __all__ = [
     "Stream",
     "Supplied",
     "Uniform",
+    "as_rows",
+    "cut_out",
     "distinct",
+    "gathered",
     "named_leaves",
     "open_batches",
     "open_data",

@@ -12,9 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mintmc import check
-
-Rows = Any
-"""A pytree of arrays whose leading axis runs over observations."""
+from mintmc.data.columns import Rows, by_column
 
 
 def named_leaves(tree: Any, name: str = "data") -> list[tuple[str, Any]]:
@@ -84,7 +82,7 @@ class ArrayData:
     def resident(self) -> Rows:
         """All rows in their own order, as programs read them."""
         with jax.ensure_compile_time_eval():  # so that a first use under jit caches arrays, not tracers
-            return jax.tree.map(jnp.asarray, self.rows)
+            return jax.tree.map(jnp.asarray, by_column(self.rows))
 
     def check_reads(self, surely: bool = False) -> None:
         """Nothing can go wrong in memory."""

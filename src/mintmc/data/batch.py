@@ -28,8 +28,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from mintmc.apart import apart
-from mintmc.data.array import Rows
-from mintmc.data.columns import cut_out, pieced
+from mintmc.data.columns import Rows, cut_out, gathered, pieced
 
 BATCHINGS = ("shuffled", "uniform")
 _ROUNDS = 8
@@ -170,7 +169,7 @@ class Uniform(Batching):
     def take(self, rows: Rows, ticket: Array, start: int | Array, size: int) -> Rows:
         """A gather of distinct rows."""
         order = self.order(ticket, start, size)
-        return jax.tree.map(lambda leaf: leaf[order], rows)
+        return gathered(rows, order)
 
 
 def permute(round_keys: Array, index: Array, n: int) -> Array:

@@ -1,7 +1,8 @@
-"""Narrow rows, kept column by column: what a regression does with a batch is then done on vectors of m numbers.
+"""Narrow rows, kept column by column: what a regression does with m rows is then done on vectors of m numbers.
 
 The gradient of a logistic regression on 1000 rows takes 13 microseconds where rows lie one behind the other and 5 where
-columns do, for 20 numbers a row; for 50 there is no difference, and for 200 rows are better.
+columns do, for 20 numbers a row; for 50 there is no difference, and for 200 rows are better. Who reads rows in memory
+reads them by the functions of this file.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from mintmc.data.array import Rows
+Rows = Any
+"""A pytree of arrays whose leading axis runs over observations."""
 
 _MOST = 32
 """Numbers a row that are kept so."""
@@ -60,6 +62,16 @@ def pieced(rows: Rows, begins: Array, length: int, size: int) -> Rows:
         return joined if joined.shape[axis] == size else jax.lax.slice_in_dim(joined, 0, size, axis=axis)
 
     return _each(cut, rows)
+
+
+def gathered(rows: Rows, index: Array) -> Rows:
+    """The rows of these numbers."""
+    return _each(lambda array, axis: jnp.take(array, index, axis=axis), rows)
+
+
+def as_rows(rows: Rows) -> Rows:
+    """All of them, none by column."""
+    return _each(lambda array, axis: array, rows)
 
 
 def _each(cut: Callable[[Array, int], Array], rows: Rows) -> Rows:

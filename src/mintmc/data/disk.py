@@ -18,7 +18,8 @@ import jax
 import numpy as np
 
 from mintmc import check
-from mintmc.data.array import Rows, check_kept, check_unmasked, named_leaves, native, row_form
+from mintmc.data.array import check_kept, check_unmasked, named_leaves, native, row_form
+from mintmc.data.columns import Rows
 from mintmc.data.identity import VERIFY
 from mintmc.data.source import Source, check_numbers
 

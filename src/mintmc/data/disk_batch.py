@@ -22,8 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from mintmc.data.array import Rows
 from mintmc.data.batch import Batching, Uniform
+from mintmc.data.columns import Rows
 from mintmc.data.disk import DiskData
 from mintmc.data.fresh import ReadAhead
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from mintmc import check
 from mintmc.data import identity, zarrs
-from mintmc.data.array import Rows, named_leaves
+from mintmc.data.array import named_leaves
+from mintmc.data.columns import Rows
 from mintmc.data.identity import Stamp
 from mintmc.data.source import Source, check_count, check_numbers, must_be, select
 from mintmc.data.tables import arrow_source, csv_source, parquet_source

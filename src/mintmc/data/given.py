@@ -6,7 +6,8 @@ import os
 
 import numpy as np
 
-from mintmc.data.array import ArrayData, Rows
+from mintmc.data.array import ArrayData
+from mintmc.data.columns import Rows
 from mintmc.data.disk import DiskData
 from mintmc.data.formats import find
 from mintmc.data.frames import columns_of, is_table

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from mintmc import check
-from mintmc.data.array import Rows
+from mintmc.data.columns import Rows
 from mintmc.data.disk import DiskData
 from mintmc.data.formats import find
 

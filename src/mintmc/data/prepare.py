@@ -20,7 +20,8 @@ import numpy as np
 
 from mintmc import check
 from mintmc.data import identity
-from mintmc.data.array import Rows, named_leaves, row_count
+from mintmc.data.array import named_leaves, row_count
+from mintmc.data.columns import Rows
 from mintmc.data.disk import DiskData
 from mintmc.data.formats import DESCRIPTION, VERSION
 from mintmc.data.open import open_data

@@ -13,9 +13,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from mintmc.data.array import ArrayData, Rows
+from mintmc.data.array import ArrayData
 from mintmc.data.batch import Batching, Shuffled, Uniform
-from mintmc.data.columns import by_column
+from mintmc.data.columns import Rows, by_column
 from mintmc.data.disk import DiskData
 from mintmc.data.disk_batch import Fresh, FromDisk, Runs
 
@@ -67,18 +67,14 @@ class RowReader:
         """Whether batches are slices of a shuffled copy."""
         return self.kind == "shuffled" and isinstance(self.data, ArrayData)
 
-    def rows(self, epoch: int, largest: int, for_batches: bool = False) -> Rows:
-        """The rows of an epoch, for batches of at most ``largest``; those of the data as they are if none is sliced.
-
-        With ``for_batches`` alone, they may lie as suits batches: by column.
-        """
+    def rows(self, epoch: int, largest: int) -> Rows:
+        """The rows of an epoch, for batches of at most ``largest``; those of the data as they are if none is sliced."""
         if self.data is None or not self.is_sliced or not largest:
             return None if self.data is None else self.data.resident
         if (epoch, largest) != (self._epoch, self._wrap):
             assert isinstance(self.data, ArrayData)
             self._epoch, self._wrap = epoch, largest
-            shuffled = self.data.shuffled(self.seed, epoch, largest)
-            self._rows = jax.tree.map(jnp.asarray, by_column(shuffled) if for_batches else shuffled)
+            self._rows = jax.tree.map(jnp.asarray, by_column(self.data.shuffled(self.seed, epoch, largest)))
         return self._rows
 
 

@@ -11,7 +11,8 @@ import jax
 import numpy as np
 
 from mintmc import check
-from mintmc.data.array import Rows, is_numeric
+from mintmc.data.array import is_numeric
+from mintmc.data.columns import Rows
 from mintmc.data.identity import Stamp
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mintmc.data import coded
-from mintmc.data.array import Rows
+from mintmc.data.columns import Rows
 from mintmc.data.identity import Stamp, content, stamp
 from mintmc.data.source import Source, check_count, joined, must_be, select
 

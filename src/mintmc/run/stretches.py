@@ -46,7 +46,6 @@ class Stretches:
     def __init__(self, task: Task, reader: RowReader, batches: Mapping[str, int], most_draws: int):
         self.task, self.reader, self.most_draws = task, reader, most_draws
         self.largest = max((size for role, size in batches.items() if role != "all"), default=0)
-        self.for_batches = "all" not in batches
         self.steps = reader.steps_per_shuffle(batches)  # between two shuffles
         self.epoch = -1
         self.acceptance = np.full(task.chains, np.nan)  # of each chain, in the last stretch
@@ -89,5 +88,4 @@ class Stretches:
     def _shuffle(self, epoch: int) -> None:
         """Have the rows of an epoch at hand."""
         if epoch != self.epoch:
-            rows = self.reader.rows(epoch, self.largest, self.for_batches)
-            self.rows, self.epoch = self.task.crew.given(rows), epoch
+            self.rows, self.epoch = self.task.crew.given(self.reader.rows(epoch, self.largest)), epoch
