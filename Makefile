@@ -25,12 +25,12 @@ test-docs: $(READY)
 
 # Stores that are damaged, runs that are killed, two writers, crafted files, two thousand mistakes.
 test-integrity: $(READY)
-	$(BIN)/python -m pytest -n auto --dist worksteal -m slow tests/store tests/test_fuzz.py
+	$(BIN)/python -m pytest -n auto --dist worksteal -m 'slow or integrity' tests/store tests/test_fuzz.py
 
 test-paper: $(READY)
 	$(BIN)/python -m pytest -m paper
 
-test-all: test test-slow test-paper
+test-all: test test-slow test-integrity test-paper
 
 # Reports are looked at in Chromium. Where it is missing and Debian's may be installed it is; elsewhere those tests are
 # skipped, and say so.

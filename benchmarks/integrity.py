@@ -68,7 +68,7 @@ def tried(nodes):
         "-p",
         "no:cacheprovider",
         "-m",
-        "slow or not slow",
+        "slow or integrity or not slow",
         "--rootdir",
         str(ROOT),
         "-c",

@@ -88,7 +88,7 @@ def test_a_stored_run_goes_on_with_its_ladder_and_tunes_none_again(tmp_path, mon
     def again(*_):
         raise AssertionError("tuned again")
 
-    monkeypatch.setattr("mintmc.samplers.parallel_tempering.tuned", again)
+    monkeypatch.setattr("mintmc.samplers.on_ladder.tuned", again)
     on = mintmc.resume(path, DENSITY, draws=200, progress=False)
     same = mintmc.sample(DENSITY, mintmc.ParallelTempering(), draws=300, out=path, **settings)
     for tree in (on, same, whole):

@@ -127,7 +127,7 @@ def lose(file, how):
         file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
 
 
-@pytest.mark.slow
+@pytest.mark.integrity
 @pytest.mark.parametrize("how", ["deleted", "truncated"])
 def test_any_lost_file_is_noticed_or_harmless_when_the_run_goes_on(whole, tmp_path, how, record_property):
     expected, noticed = numbers(run("equi-energy", None, 2 * DRAWS, **SETTINGS)), 0

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from caches import cached
 from mintmc.data.prepare import prepare
 from mintmc.store.lock import locked
 from mintmc.store.run_store import open_run
@@ -118,7 +119,7 @@ def two_writers(name, path, draws, seeds):
             [sys.executable, "-c", code, name, str(path), str(draws), str(seed)],
             stderr=subprocess.PIPE,
             text=True,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
+            env=cached(PYTHONPATH=os.pathsep.join([str(Path(__file__).parent), *sys.path])),
         )
         for seed in seeds
     ]
@@ -128,8 +129,9 @@ def two_writers(name, path, draws, seeds):
     ("name", "seeds", "trials"),
     [
         ("mint", (0, 1), 1),
+        pytest.param("equi-energy", (0, 1), 1, marks=pytest.mark.slow),
         *(
-            pytest.param(name, seeds, 10, marks=pytest.mark.slow)
+            pytest.param(name, seeds, 10, marks=pytest.mark.integrity)
             for name in ("mint", "equi-energy")
             for seeds in ((0, 0), (0, 1))
         ),

@@ -46,7 +46,7 @@ def run_until_killed(name, path, wait):
     [
         ("mint", 1),
         pytest.param("equi-energy", 1, marks=pytest.mark.slow),
-        *(pytest.param(name, 10, marks=pytest.mark.slow) for name in SAMPLERS),
+        *(pytest.param(name, 10, marks=pytest.mark.integrity) for name in SAMPLERS),
     ],
 )
 def test_killed_at_random_moments_it_goes_on_bit_for_bit(name, kills, tmp_path, record_property):
@@ -72,7 +72,11 @@ def run_until_killed_at(name, path, at):
 @pytest.mark.parametrize(
     ("name", "moments"),
     # The first five: a lock, the folder, its first file, which is written, synced and (not any more) renamed.
-    [("mint", [5]), *(pytest.param(name, None, marks=pytest.mark.slow) for name in SAMPLERS)],
+    [
+        ("mint", [5]),
+        pytest.param("parallel-tempering", [5, 40, 200], marks=pytest.mark.slow),
+        *(pytest.param(name, None, marks=pytest.mark.integrity) for name in SAMPLERS),
+    ],
 )
 def test_killed_at_any_write_from_the_start_it_goes_on_bit_for_bit(name, moments, tmp_path, record_property):
     uninterrupted = run(name, None, 400)
@@ -83,7 +87,7 @@ def test_killed_at_any_write_from_the_start_it_goes_on_bit_for_bit(name, moments
         killed = run_until_killed_at(name, path, at)
         kills += killed
         assert killed or at > 8
-        if moments == [5]:
+        if at == 5:
             assert [left.name for left in path.iterdir()] == ["zarr.json.partial"]
         assert_same(run(name, path, 400), uninterrupted)
     record_property("tried", kills)

@@ -31,7 +31,8 @@ TWO = mintmc.Posterior.from_density(
 @pytest.mark.slow
 @pytest.mark.audited
 def test_many_rows_are_sampled_in_batches():
-    found = mintmc.plan(logistic(400_000, 3), init=np.zeros(3, np.float32), **RUN)
+    # So many draws that a full pass for each takes ten times as long as anything that does not depend on n.
+    found = mintmc.plan(logistic(400_000, 3), init=np.zeros(3, np.float32), **(RUN | {"draws": 4000}))
     assert isinstance(found.sampler, MINT), str(found)
     assert found.modes == 1
     assert not found.best.against
