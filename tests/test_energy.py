@@ -5,7 +5,7 @@ import pytest
 
 import mintmc
 from mintmc.data import Uniform
-from mintmc.energy import Tempered, two_sum
+from mintmc.energy import Tempered
 from mintmc.energy.tempered import mean_and_its_variance
 from mintmc.experiments.tied_means import experiment as tied_means
 from mintmc.run.task import compile_program
@@ -93,36 +93,13 @@ def test_one_row_has_unknown_noise():
     assert np.isnan(target.level(jnp.zeros(2), posterior.rows[:1]).noise)
 
 
-def summed(two_sum, numbers):
-    """A sum in two floats, as a run compiles it: additions may be reordered there."""
-
-    def add(i, carry):
-        total, error = two_sum(carry[0], numbers[i])
-        return total, carry[1] + error
-
-    zeros = jnp.zeros_like(numbers[0])
-    total, rest = compile_program(lambda: jax.lax.fori_loop(0, len(numbers), add, (zeros, zeros)))()
-    return np.asarray(total, float).sum() + np.asarray(rest, float).sum()
-
-
-def test_two_floats_keep_what_rounding_takes_where_sums_may_be_reordered():
-    numbers = np.random.default_rng(0).normal(3000, 1, size=(2000, 512)).astype(np.float32)
-    exact = numbers.astype(float).sum()
-
-    def visible(a, b):
-        """Knuth's, which a compiler that may reorder sees through: what rounding took is then 0."""
-        total = a + b
-        added = total - a
-        return total, (a - (total - added)) + (b - added)
-
-    assert abs(summed(two_sum, jnp.asarray(numbers)) - exact) < 1e-3  # of 3e9
-    assert abs(summed(visible, jnp.asarray(numbers)) - exact) > 10
-
-
+@pytest.mark.parametrize("may_reorder", [False, True])
 @pytest.mark.parametrize("level", [0.0, 30.0])  # what all rows share; 30 deviations
-def test_mean_and_variance_in_one_sweep(level):
+def test_mean_and_variance_however_they_are_summed(level, may_reorder):
     each = np.random.default_rng(1).normal(level, 1, 1000).astype(np.float32)
-    mean, variance = compile_program(lambda each: mean_and_its_variance(each, 4000), jnp.asarray(each))(each)
+    mean, variance = compile_program(lambda each: mean_and_its_variance(each, 4000), each, may_reorder=may_reorder)(
+        each
+    )
     assert mean == pytest.approx(each.astype(float).mean(), rel=1e-5, abs=1e-6)
     assert variance == pytest.approx(each.astype(float).var(ddof=1) / 1000 * 0.75, rel=1e-3)
 
@@ -130,7 +107,8 @@ def test_mean_and_variance_in_one_sweep(level):
 def test_levels_are_counted_from_one_of_them():
     # A deviation of 1 on a level of 1e4: from 0, float32 would know nothing of it.
     each = np.random.default_rng(2).normal(1e4, 1, 1000).astype(np.float32)
-    program = compile_program(lambda each, origin: mean_and_its_variance(each, 10**9, origin), each, each[0])
+    args = (each, each[0])
+    program = compile_program(lambda *args: mean_and_its_variance(args[0], 10**9, args[1]), *args, may_reorder=True)
     exact = each.astype(float).var(ddof=1) / 1000
     assert program(each, each[0])[1] == pytest.approx(exact, rel=1e-3)
     assert program(each, np.float32(0))[1] != pytest.approx(exact, rel=0.1)

@@ -18,6 +18,7 @@ ORDER = [
     "compiled",
     "count",
     "apart",
+    "reordered",
     "shapes",
     "statistics",
     "store.durable",

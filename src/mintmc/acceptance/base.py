@@ -9,9 +9,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from mintmc.apart import apart
 from mintmc.data import Batch
 from mintmc.energy import Tempered
 from mintmc.proposals import Point, Proposal
+from mintmc.reordered import may_reorder
 from mintmc.statistics import Info, Statistic
 
 
@@ -40,6 +42,11 @@ class AcceptanceTest(Protocol):
     @property
     def rests_on_bounds(self) -> bool:
         """Whether it rests on bounds of the model, whose violations are counted: then there is no noise to audit."""
+        return False
+
+    @property
+    def may_reorder(self) -> bool:
+        """Whether it makes its decision once, so that sums may be added up in any order: see ``mintmc.reordered``."""
         return False
 
     @property
@@ -95,7 +102,8 @@ def decide(log_uniform: Array, log_ratio: Array, noise: Array) -> Info:
     is_defined = ~jnp.isnan(log_ratio)
     log_accept = jnp.where(is_defined, log_ratio, -jnp.inf)
     rate = jnp.exp(jnp.minimum(log_accept, 0))
-    return decided(log_uniform < log_accept, rate, noise, is_defined)
+    accepted: Array = apart(jnp.less, log_uniform, log_accept) if may_reorder() else log_uniform < log_accept
+    return decided(accepted, rate, noise, is_defined)
 
 
 def decided(accepted: Array, acceptance_rate: Array, log_ratio_noise: Array, is_defined: Array) -> Info:

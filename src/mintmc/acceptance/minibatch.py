@@ -33,6 +33,7 @@ class Common(AcceptanceTest):
 
     penalised: bool
     roles: ClassVar[tuple[str, ...]] = ("test",)
+    may_reorder: ClassVar[bool] = True
 
     def decide(
         self, randomness: Array, here: Point, there: Point, log_q: Any, memory: Any, batch: Batch, target: Tempered

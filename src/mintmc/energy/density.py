@@ -8,8 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from mintmc.energy.two_floats import opaque
-
 
 class Density(NamedTuple):
     """Log prior and log-likelihood of one state on all data, neither scaled nor normalised."""
@@ -21,8 +19,8 @@ class Density(NamedTuple):
 
     def minus(self, other: Density) -> tuple[Array, Array]:
         """Differences of log prior and of log-likelihood, accurate even where both are huge."""
-        likelihood, rest = self.likelihood - other.likelihood, self.likelihood_rest - other.likelihood_rest
-        return self.prior - other.prior, likelihood + opaque(rest)
+        likelihood = (self.likelihood - other.likelihood) + (self.likelihood_rest - other.likelihood_rest)
+        return self.prior - other.prior, likelihood
 
     def energy_above(self, reference: Density, temper: str = "posterior") -> Array:
         """U of this state less that of a reference state: what float32 can hold of it."""

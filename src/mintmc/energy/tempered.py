@@ -9,9 +9,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from mintmc.apart import apart
 from mintmc.data import Batch, Rows
 from mintmc.energy.density import Density
 from mintmc.energy.model import Model
+from mintmc.reordered import may_reorder
 from mintmc.shapes import Matrix, PerRow, Scalar, Vector
 
 TEMPERS = ("posterior", "likelihood")
@@ -145,18 +147,29 @@ def certain(estimate: Estimate) -> Estimate:
 def mean_and_its_variance(each: PerRow, n: int, origin: Scalar | float = 0.0) -> tuple[Scalar, Scalar]:
     """The mean of m of n values drawn without replacement, and its estimated variance.
 
-    One sweep over the values, in which they are computed and never written. What all of them share may drown their
-    variance: the error of its scaled value s2 is the square of the scaled mean, times 1e-7, over m. For a difference
-    that is nothing, as long as its mean could be accepted or not; levels must be counted from an ``origin``.
+    Where sums may be reordered it is one sweep, in which values are computed and never written. What all of them share
+    may drown their variance there: the error of its scaled value s2 is the square of the scaled mean, times 1e-7, over
+    m. For a difference that is nothing, as long as its mean could be accepted or not; levels must be counted from an
+    ``origin``.
     """
     m = each.shape[0]
+    mean, squares = _swept(each, origin) if may_reorder() else apart(_in_order, each)
+    # One row has no sample variance: its noise is unknown (NaN), not zero.
+    # A whole number beyond 32 bits would not reach the program.
+    return mean, squares / float((m - 1) * m) * (1 - m / n) if m > 1 else jnp.full_like(mean, jnp.nan)
+
+
+def _in_order(each: Array) -> tuple[Array, Array]:
+    """The mean, and the sum of squares around it."""
+    mean = jnp.dot(each, jnp.ones_like(each)) / each.shape[0]
+    return mean, jnp.vdot(each - mean, each - mean)
+
+
+def _swept(each: Array, origin: Array | float) -> tuple[Array, Array]:
+    """The same in one sweep."""
     above, zero = each - origin, jnp.zeros((), each.dtype)
     total, squares = jax.lax.reduce(
         (above, above * above), (zero, zero), lambda one, other: (one[0] + other[0], one[1] + other[1]), (0,)
     )
-    mean = total / m
-    # One row has no sample variance: its noise is unknown (NaN), not zero.
-    if m == 1:
-        return origin + mean, jnp.full_like(mean, jnp.nan)
-    # A whole number beyond 32 bits would not reach the program.
-    return origin + mean, jnp.maximum(squares - total * mean, 0) / float((m - 1) * m) * (1 - m / n)
+    mean = total / each.shape[0]
+    return origin + mean, jnp.maximum(squares - total * mean, 0)

@@ -33,6 +33,11 @@ class Kernel(Protocol):
         """Data points that ``init`` reads."""
         return 0
 
+    @property
+    def may_reorder(self) -> bool:
+        """Whether its sums may be added up in any order: see ``mintmc.reordered``."""
+        return False
+
     def randomness(self, key: Array) -> Any:
         """Everything random in one step but the batches."""
         ...

@@ -118,6 +118,11 @@ class MetropolisKernel(Kernel):
         return (*DECIDED, *known, *counted, *((ENERGY,) if self.test.is_exact else ()))
 
     @property
+    def may_reorder(self) -> bool:
+        """If its test allows it."""
+        return self.test.may_reorder
+
+    @property
     def temperatures(self) -> Any:
         """That of the target."""
         return self.target.temperature

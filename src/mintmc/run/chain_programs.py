@@ -65,8 +65,8 @@ class ChainPrograms:
         def build(function: Any, step: Any) -> Any:
             program, given = crew.program(function), crew.given((state, step))
             kind = (self._kind(function.__name__, supplied), shapes)
-            brief = self.task.is_brief
-            return self.task.target.compiled(kind, lambda: compile_program(program, *given, *others, is_brief=brief))
+            how = {"is_brief": self.task.is_brief, "may_reorder": self.kernel.may_reorder}
+            return self.task.target.compiled(kind, lambda: compile_program(program, *given, *others, **how))
 
         compiling = [pool.submit(build, function, step) for function, step in kinds]
         return compiling[0].result(), compiling[-1].result()
@@ -76,7 +76,8 @@ class ChainPrograms:
         one = replace(self.programs, thin=1)
         given = (lane.state, lane.tuning, *self._others(supplied))
         kind = (one.identity_of("draw"), shapes_and_types((lane.state, lane.adaptation, given)))
-        return self.task.target.compiled(kind, lambda: compile_program(one.draw, *given))
+        how = {"may_reorder": self.kernel.may_reorder}
+        return self.task.target.compiled(kind, lambda: compile_program(one.draw, *given, **how))
 
     def _others(self, supplied: Any) -> tuple[Any, ...]:
         """What any program is given beside the state of a chain, in its form."""

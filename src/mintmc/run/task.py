@@ -12,6 +12,7 @@ from jax import Array
 
 from mintmc.flat import FlatTarget
 from mintmc.params import Params
+from mintmc.reordered import reordering
 from mintmc.run.crew import Alone, Together
 from mintmc.run.keys import key_of
 
@@ -64,11 +65,11 @@ class Task:
             self.target.posterior.data.check_reads(surely)
 
 
-_ON_CPU: dict[str, Any] = {
-    # XLA's default of 256-bit vectors leaves half of a wide CPU unused.
-    "xla_cpu_prefer_vector_width": 512,
-    # Sums in any order, so that they are vectors, too. Nothing else of fast math: NaN, infinity and division stay.
+_ON_CPU = {"xla_cpu_prefer_vector_width": 512}
+"""XLA's default of 256-bit vectors leaves half of a wide CPU unused."""
+_REORDERED = {
     "xla_cpu_enable_fast_math": True,
+    # Nothing of it but sums in any order: these keep their meaning.
     "xla_cpu_fast_math_honor_nans": True,
     "xla_cpu_fast_math_honor_infs": True,
     "xla_cpu_fast_math_honor_division": True,
@@ -76,9 +77,15 @@ _ON_CPU: dict[str, Any] = {
 }
 
 
-def compile_program(function: Any, *args: Any, is_brief: bool = False) -> Any:
-    """Compile ahead of time, for arguments like these; with less effort if it will hardly run."""
+def compile_program(function: Any, *args: Any, is_brief: bool = False, may_reorder: bool = False) -> Any:
+    """Compile ahead of time, for arguments like these; with less effort if it will hardly run.
+
+    See ``mintmc.reordered`` for what ``may_reorder`` allows.
+    """
     options: dict[str, Any] = {"xla_backend_optimization_level": 1} if is_brief else {}
+    if may_reorder := may_reorder and jax.default_backend() == "cpu":
+        options |= _REORDERED
     if jax.default_backend() == "cpu":
         options |= _ON_CPU
-    return jax.jit(function, compiler_options=options).lower(*args).compile()
+    with reordering(may_reorder):
+        return jax.jit(function, compiler_options=options).lower(*args).compile()
