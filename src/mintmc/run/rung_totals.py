@@ -9,14 +9,13 @@ import numpy as np
 
 from mintmc.statistics import Info, Statistic, total
 
-_SUMMED = ("acceptance_rate", "log_ratio_noise", "is_defined", "jumps", "empty_rings", "jump_rate", "jump_noise")
-
 
 class RungTotals:
     """Sums over all draws of a rung and a chain."""
 
     def __init__(self, rungs: int, chains: int, statistics: Sequence[Statistic]):
-        self.statistics = [each for each in statistics if each.name in _SUMMED]
+        # All that can be added up; rows are counted apart, exactly.
+        self.statistics = [each for each in statistics if not each.dims and each.over != "last" and not each.is_wide]
         names = ("draws", "steps", "data_touched", *(each.name for each in self.statistics))
         self.sums = {name: np.zeros((rungs, chains)) for name in names}
 

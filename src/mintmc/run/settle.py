@@ -46,7 +46,7 @@ def settled(
     posterior: Posterior, sampler: Any, init: Any, chains: int, steps: int, seed: int, out: Path | None
 ) -> Settled:
     """The sampler as its run is to know it: as a store has it, as it was given, or as it chooses itself."""
-    left_open = getattr(sampler, "left_open", ())
+    left_open = sampler.left_open
     done = None if out is None or is_new(out) else read_record(out)
     notes = (done or {}).get("settled") or {}
     before = Settled(sampler, notes.get("rows_read", 0), notes.get("said", ""))
