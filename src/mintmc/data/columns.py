@@ -66,7 +66,7 @@ def pieced(rows: Rows, begins: Array, length: int, size: int) -> Rows:
 
 def gathered(rows: Rows, index: Array) -> Rows:
     """The rows of these numbers."""
-    return _each(lambda array, axis: jnp.take(array, index, axis=axis), rows)
+    return _each(lambda array, axis: jnp.take(array, index, axis=axis, mode="clip"), rows)
 
 
 def as_rows(rows: Rows) -> Rows:
