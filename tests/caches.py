@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[1] / ".pytest_cache" / "jax"
+_FLAGS = os.environ.get("XLA_FLAGS", "")
+"""As tests begin: PyMC, once it is imported, asks for a hundred devices there."""
 
 
 def cache_of(name):
@@ -18,4 +20,4 @@ def cached(name="tests", reads_only=True, **others):
     """
     least = "1e9" if reads_only else "0.1"  # seconds of compiling that are worth a file
     settings = {"JAX_COMPILATION_CACHE_DIR": str(cache_of(name)), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": least}
-    return os.environ | settings | others
+    return os.environ | {"XLA_FLAGS": _FLAGS} | settings | others
