@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(config, items):
     collected = {item.nodeid for item in items}
     is_whole = not any("::" in arg for arg in config.args)
     stale = sorted(name for name in listed - collected if name.split("::")[0] in files)
-    if stale and is_whole and not config.getoption("keyword"):
+    if stale and is_whole and not config.getoption("keyword") and not config.getoption("lf"):
         raise pytest.UsageError(f"{SLOW.name} names tests that are no longer there: {', '.join(stale[:3])}")
 
 
