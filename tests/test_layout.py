@@ -19,6 +19,7 @@ ORDER = [
     "count",
     "apart",
     "reordered",
+    "threefry",
     "shapes",
     "statistics",
     "store.durable",

@@ -69,7 +69,7 @@ class Together(Alone):
 
         def place(leaf: Any) -> Any:
             if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-                return jax.random.wrap_key_data(place(jax.random.key_data(leaf)))
+                return jax.random.wrap_key_data(place(jax.random.key_data(leaf)), impl=jax.random.key_impl(leaf))
             here = np.asarray(leaf)
             return jax.make_array_from_callback(here.shape, sharding, lambda index: here[index])
 

@@ -16,7 +16,7 @@ from mintmc.kernels.equi_energy import EquiEnergyKernel
 from mintmc.ladder.ladder import Ladder
 from mintmc.run import adapt
 from mintmc.run.chain_programs import LaneState
-from mintmc.run.keys import Purpose, ints, key_of
+from mintmc.run.keys import Purpose, ints
 from mintmc.run.program import Programs
 from mintmc.run.protocol import Session
 from mintmc.run.task import Task, compile_program
@@ -92,7 +92,7 @@ class RungPrograms:
 
     def _compile(self, k: int, begun: LaneState) -> tuple[Any, Any]:
         programs, (state, adaptation, tuning) = self._of(k), begun
-        shared = (key_of(self.task.seed, Purpose.draw), *ints(0, 0), self.supplies(k, 0))
+        shared = (self.task.key(Purpose.draw, 0, k), *ints(0, 0), self.supplies(k, 0))
         compiled, shapes, warm = self.target.compiled, shapes_and_types((state, adaptation, shared)), None
         if self.task.warmup:
             kind = (programs.identity_of("warm"), shapes)

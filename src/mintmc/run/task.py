@@ -15,6 +15,7 @@ from mintmc.params import Params
 from mintmc.reordered import reordering
 from mintmc.run.crew import Alone, Together
 from mintmc.run.keys import key_of
+from mintmc.threefry import unrolled
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Task:
 
     def key(self, purpose: int, chain: int, *rung: int) -> Array:
         """The random stream of a chain, or of a rung of it."""
-        return key_of(self.seed, purpose, self.first_chain + chain, *rung)
+        return unrolled(key_of(self.seed, purpose, self.first_chain + chain, *rung))
 
     def first_step(self, temperatures: Any) -> Array:
         """A step size to start from: about that of a posterior worth n/T observations."""
