@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from itertools import combinations
 from typing import Any
@@ -49,13 +50,26 @@ def _table(draws: Draws, chosen: np.ndarray) -> Html:
 
     def cell(name: str, row: int) -> Any:
         value = draws.number(name, row)
-        shown = "" if np.isnan(value) else f"{value:,.{places[name][row]}f}"
+        shown = "" if np.isnan(value) else _written(value, places[name][row])
         limit = MIN_ESS_PER_CHAIN * chains
         is_bad = (name == "r_hat" and value > MAX_RHAT) or (name in ("ess_bulk", "ess_tail") and not value >= limit)
         return element("strong", shown or "none", class_="bad") if is_bad else shown
 
     rows = [(draws.names[row], *(cell(name, row) for name in columns)) for row in map(int, chosen)]
     return scrolled(("parameter", *map(_heading, columns)), rows)
+
+
+def _written(value: float, places: int) -> str:
+    """With so many decimals; what would begin with more than four zeros, by its power of ten, as precisely.
+
+    Examples
+    --------
+    >>> _written(-3.19412, 4), _written(2.3172e-7, 9), _written(0.0, 9)
+    ('-3.1941', '2.32e-07', '0.000000000')
+    """
+    if not 0 < abs(value) < 1e-4:
+        return f"{value:,.{places}f}"
+    return f"{value:.{max(places + math.floor(math.log10(abs(value))), 0)}e}"
 
 
 def _heading(column: str) -> str:

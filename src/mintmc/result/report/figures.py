@@ -17,6 +17,8 @@ CHAINS = len(SERIES)
 """That are drawn; more could not be told apart."""
 _BINS = 20
 _STRETCHES = 40
+_TICKS = 5
+"""More, and long numbers below an axis would touch."""
 
 
 def some_chains(count: int) -> np.ndarray:
@@ -71,6 +73,7 @@ def distribution(values: np.ndarray) -> Any:
             lw=1,
         )
     axes.set(xlabel="value", ylabel="density", yticks=[])
+    axes.locator_params(axis="x", nbins=_TICKS)
     return figure
 
 
@@ -93,6 +96,7 @@ def pair(x: np.ndarray, y: np.ndarray, names: tuple[str, str], colours: np.ndarr
         axes.plot(x[own], y[own], ".", ms=4, color=str(colour), alpha=0.55, mew=0)
     for axis, name in zip((axes.xaxis, axes.yaxis), names, strict=True):
         axis.set_label_text(name, parse_math=False)
+    axes.locator_params(nbins=_TICKS)
     return figure
 
 
