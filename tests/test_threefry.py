@@ -27,6 +27,7 @@ DRAWN = [
     Drawn("a scalar", jax.random.uniform),
     Drawn("nothing", lambda key: jax.random.normal(key, (0, 3))),
     Drawn("numbers below n", lambda key: jax.random.randint(key, (50,), 0, 100_000)),
+    Drawn("counts", lambda key: jax.random.poisson(threefry.as_jax(key), 3.0, (9,))),
     Drawn("an order", lambda key: jax.random.permutation(key, 20)),
     *(
         Drawn(f"{kind}", lambda key, kind=kind: jax.random.bits(key, (7, 3), kind))

@@ -3,7 +3,8 @@
 Threefry (Salmon et al. 2011) mixes a key and a counter in twenty rounds. JAX writes them as a loop for CPUs, to keep
 programs short; since then XLA compiles a loop into some ten kernels of its own, so that random numbers took three
 quarters of the time to compile a step, and twice as long to draw. Here the rounds stand one after the other. Bits are
-the same (``jax_threefry_partitionable``, JAX's default), and keys serve all functions of ``jax.random``.
+the same (``jax_threefry_partitionable``, JAX's default). Such keys serve all functions of ``jax.random`` but
+``poisson``, which takes JAX's own keys alone; so do functions that a user has written, which may call it (``as_jax``).
 """
 
 from __future__ import annotations
@@ -30,6 +31,20 @@ def unrolled(key: Array) -> Array:
     True
     """
     result: Array = jax.random.wrap_key_data(jax.random.key_data(key), impl=_IMPL)
+    return result
+
+
+def as_jax(key: Array) -> Array:
+    """The same key as JAX's own; a key that is one already stays as it is.
+
+    Examples
+    --------
+    >>> bool(jax.random.poisson(as_jax(unrolled(jax.random.key(0))), 5.0) >= 0)
+    True
+    """
+    if jax.random.key_impl(key) != _IMPL:
+        return key
+    result: Array = jax.random.wrap_key_data(jax.random.key_data(key), impl="threefry2x32")
     return result
 
 

@@ -85,3 +85,18 @@ def test_a_random_walk_step_has_the_covariance_of_its_preconditioner():
 def test_a_given_preconditioner_is_a_covariance():
     np.testing.assert_allclose(initial_scale(COVARIANCE, 2, jnp.float32), DENSE, rtol=1e-6)
     np.testing.assert_allclose(initial_scale(np.array([4.0, 9.0]), 2, jnp.float32), [2.0, 3.0])
+
+
+def test_a_function_of_the_users_gets_a_key_that_every_function_of_jax_takes():
+    """``jax.random.poisson`` refuses keys that are not JAX's own."""
+
+    def whole_steps(key, x):
+        for_sign, for_length = jax.random.split(key)
+        return x + jax.random.rademacher(for_sign, (), x.dtype) * jax.random.poisson(for_length, 1.0)
+
+    normal = mintmc.Posterior.from_density(lambda x: -0.5 * x**2)
+    sampler = mintmc.MetropolisHastings(mintmc.Custom(whole_steps))
+    start = mintmc.PerChain(np.zeros(2))
+    draws = mintmc.sample(normal, sampler, init=start, draws=200, chains=2, progress=False).posterior["theta"]
+    assert set(np.unique(draws)) >= {-1.0, 0.0, 1.0}
+    assert (draws % 1 == 0).all()

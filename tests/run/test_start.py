@@ -1,10 +1,12 @@
 """Where chains start, and what a run says before it begins. Nothing is sampled here."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import mintmc
+from mintmc.run.keys import key_of
 from mintmc.run.phase import seconds_left
 from mintmc.run.sample import _task
 from truth import LIMIT, gaussian_data, gaussian_log_likelihood
@@ -88,3 +90,10 @@ def test_time_that_is_left_counts_what_things_cost():
     # A tenth of the cost in a minute: nine are left, and two of the next phase.
     assert seconds_left(60.0, spent=10.0, cost=100.0, later=20.0) == pytest.approx(660.0)
     assert seconds_left(60.0, spent=0.0, cost=100.0, later=20.0) is None
+
+
+def test_streams_do_not_depend_on_the_generator_that_jax_takes_by_default():
+    expected = key_of(3, 1, 2)
+    with jax.default_prng_impl("rbg"):
+        found = key_of(3, 1, 2)
+    np.testing.assert_array_equal(jax.random.key_data(found), jax.random.key_data(expected))

@@ -34,6 +34,7 @@ from mintmc.kernels.base import Kernel
 from mintmc.params import Params
 from mintmc.proposals import Point, Proposal, Tuning
 from mintmc.statistics import DATA_TOUCHED, DECIDED, Info, counted
+from mintmc.threefry import as_jax
 
 _BLOCK = 128
 """Rows read at a time."""
@@ -119,7 +120,7 @@ class TunaKernel(Kernel):
         expected = mean_rows(self.scales.total * bound, self.chi)
         is_possible = (bound >= 0) & (expected <= _MOST_ROWS)  # False for NaN as well
         for_number, for_rows = jax.random.split(randomness.rows)
-        number = jax.random.poisson(for_number, jnp.where(is_possible, expected, 0), dtype=jnp.int32)
+        number = jax.random.poisson(as_jax(for_number), jnp.where(is_possible, expected, 0), dtype=jnp.int32)
         sums = self._read(for_rows, here, there, bound, number, batch["all"])
         ratio = target.prior(there) - target.prior(here) + sums.log_ratio + log_q
         info = decide(randomness.test, jnp.where(is_possible, ratio, jnp.nan), jnp.zeros_like(ratio))

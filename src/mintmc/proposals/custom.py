@@ -13,6 +13,7 @@ from jax import Array
 from mintmc import check
 from mintmc.proposals.base import Point, Proposal, Visit
 from mintmc.proposals.tuning import Tuning
+from mintmc.threefry import as_jax
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,8 @@ class Custom(Proposal):
         )
 
     def randomness(self, key: Array, dim: int, dtype: Any) -> Array:
-        """The key itself: what is done with it is the user's."""
-        return key
+        """The key itself, as JAX knows it: what is done with it is the user's."""
+        return as_jax(key)
 
     def move(self, randomness: Array, here: Point, visit: Visit, tuning: Tuning) -> tuple[Point, Array]:
         """A draw from the user's q."""

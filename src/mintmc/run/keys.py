@@ -14,8 +14,8 @@ class Purpose:
 
 
 def key_of(seed: int, *path: int) -> Array:
-    """The key of a purpose, a chain, a rung."""
-    key = jax.random.key(seed)
+    """The key of a purpose, a chain, a rung; the same whatever ``jax_default_prng_impl`` is."""
+    key = jax.random.key(seed, impl="threefry2x32")
     for part in path:
         key = jax.random.fold_in(key, part)
     return key

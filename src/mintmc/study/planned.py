@@ -94,7 +94,7 @@ class Plan:
 
     def __str__(self) -> str:
         head = f"{'seconds':>10} {'rows':>9} {'effective':>10}  sampler"
-        lines = [f"n = {self.n:,}, {self.dim} parameters, draws={self.draws}, chains={self.chains}", head]
+        lines = [self._title, head]
         for option in self.options:
             lines.append(f"{option.seconds:>10.3g} {option.rows:>9.2g} {_effective(option):>10}  {option.name}")
             lines += [f"{'':>32} against it: {sentence}" for sentence in option.against]
@@ -113,8 +113,12 @@ class Plan:
             for option in self.options
         ]
         sentences = joined(element("div", sentence) for sentence in self.sentences)
-        title = f"n = {self.n:,}, {self.dim} parameters, draws={self.draws}, chains={self.chains}"
-        return card(title, table(head, rows), sentences, tone="bad" if self.best.against else "plain")
+        return card(self._title, table(head, rows), sentences, tone="bad" if self.best.against else "plain")
+
+    @property
+    def _title(self) -> str:
+        parameters = "parameter" if self.dim == 1 else "parameters"
+        return f"n = {self.n:,}, {self.dim} {parameters}, draws={self.draws}, chains={self.chains}"
 
     @property
     def _measured(self) -> dict[str, Any]:
@@ -154,11 +158,15 @@ def _effective(option: Option) -> str:
 
 
 def _seconds(number: float) -> str:
-    """Seconds as one would say them."""
-    return (
-        f"{number:,.0f} s"
-        if number < 120
-        else f"{number / 60:,.0f} min"
-        if number < 7200
-        else f"{number / 3600:,.0f} h"
-    )
+    """Seconds as one would say them.
+
+    Examples
+    --------
+    >>> _seconds(0.246), _seconds(90), _seconds(600), _seconds(86400)
+    ('0.2 s', '90 s', '10 min', '24 h')
+    """
+    if number < 1:
+        return f"{max(number, 0.1):.1f} s"
+    if number < 120:
+        return f"{number:,.0f} s"
+    return f"{number / 60:,.0f} min" if number < 7200 else f"{number / 3600:,.0f} h"
