@@ -12,9 +12,10 @@ demo: $(READY)
 test: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadscope
 
-# What failed is run once more, alone: some tests look at seconds or memory, and others ran beside them.
+# What failed is run once more, alone: some tests look at seconds or memory, and others ran beside them. With UNTIL
+# (seconds since 1970) no test begins after that; those not reached are skipped, and counted at the end.
 test-slow: $(READY) browser
-	$(BIN)/python -m pytest -n auto --dist worksteal -m slow || \
+	$(BIN)/python -m pytest -n auto --dist worksteal -m slow $(if $(UNTIL),--until $(UNTIL)) || \
 		$(BIN)/python -m pytest -m slow --last-failed --last-failed-no-failures none
 
 # The studies of what is trusted and what is not, and of the law at T = 1 from batches.

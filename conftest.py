@@ -1,7 +1,9 @@
 """What all tests share, those in docstrings among them."""
 
 import os
+import random
 import resource
+import time
 from pathlib import Path
 
 # Most of the time goes into compiling: with less effort a fifth of it is saved, and programs are as fast.
@@ -28,6 +30,28 @@ SLOW = Path(__file__).parent / "tests" / "slow.txt"
 """Tests that compile for long, one a line: `make test` leaves them out, `make test-slow` runs them."""
 
 
+def pytest_addoption(parser):
+    """How long tests may go on."""
+    parser.addoption(
+        "--until", type=float, help="seconds since 1970 after which no test begins: it is skipped, and says so"
+    )
+
+
+def pytest_runtest_setup(item):
+    """A machine of half the speed runs fewer studies, not all of them for twice as long."""
+    until = item.config.getoption("until")
+    if until is not None and time.time() > until:
+        pytest.skip("not reached: the time for these tests was up")
+
+
+def _in_another_order(items, seed):
+    """Files in a random order, so that a machine that reaches half of them reaches the others another time."""
+    files = sorted({item.path for item in items})
+    random.Random(seed).shuffle(files)
+    place = {path: number for number, path in enumerate(files)}
+    items.sort(key=lambda item: place[item.path])
+
+
 def pytest_collection_modifyitems(config, items):
     """Mark the tests of the list, before markers choose what runs; a name that is no test any more is an error."""
     listed = set(SLOW.read_text().splitlines())
@@ -40,6 +64,8 @@ def pytest_collection_modifyitems(config, items):
     stale = sorted(name for name in listed - collected if name.split("::")[0] in files)
     if stale and is_whole and not config.getoption("keyword") and not config.getoption("lf"):
         raise pytest.UsageError(f"{SLOW.name} names tests that are no longer there: {', '.join(stale[:3])}")
+    if config.getoption("until") is not None:
+        _in_another_order(items, config.getoption("until"))
 
 
 collect_ignore = [
