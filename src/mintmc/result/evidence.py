@@ -86,7 +86,8 @@ def log_evidence(tree: xarray.DataTree) -> Evidence:
     source = "modes" if "modes" in check.tree(tree).children else "ladder"
     check.tree(tree, source)
     found = Evidence(**(of_leaps(tree) if source == "modes" else of_ladder(tree)))
-    if found.gap <= max(MAX_GAP, 4 * found.error):
+    # An error so large that it would explain any gap explains nothing.
+    if found.gap <= max(MAX_GAP, 4 * min(found.error, MAX_GAP)):
         return found
     gap = f"the two directions differ by {found.gap:.2f}: {_OVERLAP[source]}"
     return replace(found, warnings=(gap, *found.warnings))

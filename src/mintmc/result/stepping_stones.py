@@ -18,11 +18,13 @@ from typing import Any
 import numpy as np
 
 from mintmc.result.mbar import log_mean, mbar, mixed
+from mintmc.result.mixing import errors
 from mintmc.result.rung_energies import exact_rungs, rung_energies
 
 FAR_FROM_PRIOR = 0.5
 """Of h / T on the hottest rung: where the likelihood still decides it is sqrt(d / 2), whatever the temperature."""
-_BATCHES = 10
+_LEAST_OVERLAP = 1e-10
+"""Of draws that might as well be of a neighbour, a draw: below it float64 has hardly a digit of them."""
 
 
 def of_ladder(tree: Any) -> dict[str, Any]:
@@ -87,10 +89,34 @@ def free_energies(b: np.ndarray, energy: np.ndarray) -> np.ndarray:
 
 
 def _error(b: np.ndarray, energy: np.ndarray) -> float:
-    """From the spread over stretches of all chains, each taken by itself; ``energy`` is (rung, chain, draw)."""
+    """Of the value, from what every moment of the run says of it; ``energy`` is (rung, chain, draw)."""
+    values = parts(b, energy)
+    return float(errors(values[..., None])[0][0]) if np.isfinite(values).all() else np.inf
+
+
+def parts(b: np.ndarray, energy: np.ndarray) -> np.ndarray:
+    """What every moment, all rungs together, adds to ``from_all``: (chain, draw), with mean 0; its error is theirs.
+
+    NaN where rungs do not overlap at all: nothing is known then.
+
+    MBAR solves sum_n p_k(n) = N_k, p_k(n) the probability that draw n is of rung k. A change of the sums changes f by
+    -J^-1 of it, J_kj = sum_n p_k(n) (1[j = k] - p_j(n)). Rungs that exchange states vary together, so their draws of
+    one moment are added up before anything is said of their spread.
+    """
+    from scipy.special import logsumexp
+
     rungs, chains, draws = energy.shape
-    stretches = _BATCHES if draws >= 20 * _BATCHES else 2
-    length = draws // stretches
-    parts = energy[:, :, : stretches * length].reshape(rungs, chains, stretches, length)
-    values = [from_all(b, parts[:, c, s]) for c in range(chains) for s in range(stretches)]
-    return float(np.std(values, ddof=1) / np.sqrt(len(values)))
+    count, flat = chains * draws, energy.ravel()
+    work, f = b[:, None] * flat, free_energies(b, energy.reshape(rungs, -1))
+    log_mixed = mixed(work, np.full(rungs, count), f)
+    p = np.exp(f[:, None] + np.log(count) - work - log_mixed)
+    of_prior = np.exp(-log_mixed - logsumexp(-log_mixed))
+    jacobian = np.diag(p.sum(axis=1)) - p @ p.T
+    excess = p.reshape(rungs, rungs, count).sum(axis=1) - 1
+    if np.linalg.eigvalsh(jacobian[1:, 1:])[0] < _LEAST_OVERLAP * count:
+        return np.full((chains, draws), np.nan)
+    # f of rung 0 is 0 whatever the draws are.
+    change = -np.linalg.solve(jacobian[1:, 1:], excess[1:])
+    at_prior = 1 / count - of_prior.reshape(rungs, count).sum(axis=0) + (p @ of_prior)[1:] @ change
+    result: np.ndarray = count * at_prior.reshape(chains, draws)
+    return result
