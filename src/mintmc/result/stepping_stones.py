@@ -23,6 +23,8 @@ from mintmc.result.rung_energies import exact_rungs, rung_energies
 
 FAR_FROM_PRIOR = 0.5
 """Of h / T on the hottest rung: where the likelihood still decides it is sqrt(d / 2), whatever the temperature."""
+_SOLVED = 0.01
+"""Nats that are left of a solution."""
 _LEAST_OVERLAP = 1e-10
 """Of draws that might as well be of a neighbour, a draw: below it float64 has hardly a digit of them."""
 
@@ -91,7 +93,9 @@ def free_energies(b: np.ndarray, energy: np.ndarray) -> np.ndarray:
 def _error(b: np.ndarray, energy: np.ndarray) -> float:
     """Of the value, from what every moment of the run says of it; ``energy`` is (rung, chain, draw)."""
     values = parts(b, energy)
-    return float(errors(values[..., None])[0][0]) if np.isfinite(values).all() else np.inf
+    # Their mean is what another step of Newton would change: where it is not 0, MBAR has found no solution.
+    is_solved = np.isfinite(values).all() and abs(values.mean()) < _SOLVED
+    return float(errors(values[..., None])[0][0]) if is_solved else np.inf
 
 
 def parts(b: np.ndarray, energy: np.ndarray) -> np.ndarray:
